@@ -49,20 +49,6 @@ def test_regret__prints_and_writes_agents_with_differences(
     assert len(Result.load(results).estimates_of("core-seconds")) == 2
 
 
-def test_regret__prints_and_writes_the_bias_of_values(
-    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    results = tmp_path / "r.json"
-    assert main(["regret", "mcts:sims=8", "--set", path, "--json", str(results)]) == 0
-    biases = Result.load(results).estimates_of("value bias")
-    kinds = {one.other: one for one in biases if not one.group}
-    for boards, one in kinds.items():
-        assert one.low <= one.value <= one.high
-        (early,) = (x for x in biases if (x.other, x.group) == (boards, "rounds 1–"))
-        assert early.value == one.value
-    assert capsys.readouterr().out.count("value bias") == len(kinds) == 2
-
-
 def test_regret__measures_exact_losses_in_solved_positions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,7 +25,6 @@ from tokaido_env.cli.cli_options import (
 from tokaido_env.files import write_text
 from tokaido_env.report.result_tables import regret_table
 from tokaido_env.report.tables import markdown
-from tokaido_env.study.agent_values import has_values
 from tokaido_env.study.regret import (
     AgentChoices,
     choose_actions,
@@ -35,7 +34,6 @@ from tokaido_env.study.regret import (
     set_entry,
 )
 from tokaido_env.study.regret_set import SHIPPED, RegretSet
-from tokaido_env.study.value_error import afterstate_values, value_measures
 
 
 @cli.options
@@ -58,8 +56,7 @@ class Regret:
 def main(options: Regret) -> int:
     """Measure the loss per decision of agents, in positions with rolled-out or solved actions.
 
-    For agents that give values, the errors of the values follow. It takes seconds for an agent that
-    does not search, and minutes for one that does.
+    It takes seconds for an agent that does not search, and minutes for one that does.
 
     Examples:
         tokaido regret champion heuristic
@@ -77,9 +74,6 @@ def main(options: Regret) -> int:
         for agent in agents:
             chosen.append(choose_actions(agent, regret_set, executor))
             measures += regret_measures(regret_set, chosen[-1])
-            if has_values(agent, regret_set.boards[0]):
-                values = afterstate_values(agent, regret_set, executor)
-                measures += value_measures(regret_set, agent.spec, values)
     result = Result.made(
         *("regret", measuring_command()),
         agents=tuple(one.agent for one in chosen),

@@ -24,7 +24,6 @@ NO_VALUE = "–"
 MATCHES = "Matches"
 """The title of the table of matches, which may be long."""
 _GROUPS = ("boards", "phase", "rounds")  # of regret
-_VALUE_GROUPS = {"rounds": "rounds", "distance": "steps to an end trigger"}
 
 
 def tables_of(result: Result) -> list[Table]:
@@ -276,7 +275,7 @@ def gap_sentence(result: Result) -> str:
 def _of_regret(result: Result) -> list[Table]:
     tables = [regret_table(result)]
     tables += [groups_table(result, key) for key in _GROUPS]
-    tables += [*value_tables(result), regret_differences_table(result)]
+    tables.append(regret_differences_table(result))
     return [table for table in tables if table.rows]
 
 
@@ -314,25 +313,12 @@ def agents_by_regret(result: Result) -> list[str]:
 
 def groups_table(result: Result, key: str) -> Table:
     """Return the regret of agents by boards, phase, rounds, or policy of the rollouts."""
-    found = [one for one in result.estimates_of("regret") if one.group]
-    return _by_group(f"by {key}", agents_by_regret(result), found, key, thousandths)
-
-
-def _by_group(
-    title: str,
-    agents: Sequence[str],
-    found: Sequence[Measure],
-    key: str,
-    cell: Callable[[Measure], str],
-) -> Table:
-    """Return estimates with a row for each agent and a column for each group of a key."""
-    groups = [x.group for x in found if not x.group or x.group.startswith(f"{key} ")]
-    groups = list(dict.fromkeys(groups))
-    cells = {(x.agent, x.group): cell(x) for x in found}
-    known = [agent for agent in agents if any((agent, group) in cells for group in groups)]
-    rows = [(one, *(cells.get((one, group), NO_VALUE) for group in groups)) for one in known]
-    heads = (group.removeprefix(f"{key} ") or "all" for group in groups)
-    return Table(title, ("agent", *heads), rows)
+    found = [one for one in result.estimates_of("regret") if one.group.startswith(f"{key} ")]
+    groups = list(dict.fromkeys(one.group for one in found))
+    cells = {(one.agent, one.group): thousandths(one) for one in found}
+    rows = [(x, *(cells[x, group] for group in groups)) for x in agents_by_regret(result) if found]
+    heads = (group.removeprefix(f"{key} ") for group in groups)
+    return Table(f"by {key}", ("agent", *heads), rows)
 
 
 def regret_differences_table(result: Result) -> Table:
@@ -340,33 +326,6 @@ def regret_differences_table(result: Result) -> Table:
     found = result.estimates_of("regret difference")
     rows = [(one.agent, one.other, thousandths(one, "+.1f")) for one in found]
     return Table("paired, in 1/1000 of a result", ("agent", "than", "more"), rows)
-
-
-def value_tables(result: Result) -> list[Table]:
-    """Return bias and error of the agents that give values, for each kind of boards."""
-    agents, biases = agents_by_regret(result), result.estimates_of("value bias")
-    explained = {
-        (x.agent, x.other, x.group): f"{100 * x.value:.0f} %"
-        for x in result.estimates_of("share explained")
-    }
-
-    def error(x: Measure) -> str:
-        """Return the error and the share explained."""
-        share_explained = explained.get((x.agent, x.other, x.group), NO_VALUE)
-        return true_minus(f"{x.value:.3f}, {share_explained}")
-
-    tables = []
-    for boards in dict.fromkeys(one.other for one in biases):
-        own = [x for x in biases if x.other == boards]
-        errors = [x for x in result.estimates_of("value error") if x.other == boards]
-        title = f"value bias, {boards}, by rounds"
-        tables.append(
-            _by_group(title, agents, own, "rounds", lambda x: true_minus(f"{x.value:+.3f}"))
-        )
-        for key, name in _VALUE_GROUPS.items():
-            title = f"value error and share explained, {boards}, by {name}"
-            tables.append(_by_group(title, agents, errors, key, error))
-    return tables
 
 
 def thousandths(one: Estimate, form: str = ".1f") -> str:

@@ -18,17 +18,12 @@ from tokaido_env.core.state import copy_rows
 Values = npt.NDArray[np.float64]
 
 
-def has_values(agent: Agent, board: Board) -> bool:
-    """Return whether an agent gives values of positions."""
+def check_has_values(agent: Agent, board: Board) -> None:
+    """Raise `ValueError` if an agent gives no values of positions."""
     batch = Batch(1, board, observation=None)
     batch.reset(0)
     position = batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)
-    return _judge(agent, *position) is not None
-
-
-def check_has_values(agent: Agent, board: Board) -> None:
-    """Raise `ValueError` if an agent gives no values."""
-    if not has_values(agent, board):
+    if _judge(agent, *position) is None:
         raise ValueError(
             f"agent: expected one that gives values, got {repr_short(agent.spec)}: "
             "use champion or mcts:sims=100, for example"

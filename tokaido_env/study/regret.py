@@ -167,10 +167,11 @@ def losses(regret_set: RegretSet, rows: Rows, policy: int | None = None) -> Loss
     """
     values = block_means(regret_set, policy)  # (m, blocks)
     own = np.where(rows[:, None] < 0, -1.0, values[rows])  # nan without rollouts
-    high = np.nanmean(values[best_rows(regret_set, values)] - own, axis=1)
+    sums = values.sum(axis=1)[:, None]
+    high = np.nanmean(values[best_rows(regret_set, sums)[:, 0]] - own, axis=1)
     if regret_set.is_exact:
         return Losses(high, high)
-    best = np.take_along_axis(values, best_rows_without_each_block(regret_set, values), axis=0)
+    best = np.take_along_axis(values, best_rows(regret_set, sums - values), axis=0)
     return Losses(np.nanmean(best - own, axis=1), high)
 
 
@@ -184,26 +185,6 @@ def block_means(regret_set: RegretSet, policy: int | None = None) -> Floats:
 
 
 def best_rows(regret_set: RegretSet, values: Floats) -> Rows:
-    """Return the row of each position's best action by the mean of all blocks, int64 (n,).
-
-    Args:
-        regret_set: the set.
-        values: float64 (m, blocks), from `block_means`.
-    """
-    return _best_of(regret_set, values.sum(axis=1)[:, None])[:, 0]
-
-
-def best_rows_without_each_block(regret_set: RegretSet, values: Floats) -> Rows:
-    """Return the row of the best action by all blocks but one, for each, int64 (n, blocks).
-
-    Args:
-        regret_set: the set.
-        values: float64 (m, blocks), from `block_means`.
-    """
-    return _best_of(regret_set, values.sum(axis=1)[:, None] - values)
-
-
-def _best_of(regret_set: RegretSet, values: Floats) -> Rows:
     """Return the row of the action with the highest value in each position, int64 (n, k).
 
     Args:
