@@ -31,9 +31,8 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import LABELS, NO_ACTION
 from tokaido_env.core.arguments import repr_short, short_path, str_short
-from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.rng import arena_seed
-from tokaido_env.core.rules import RULES_VERSION, legal_mask
+from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.state import STATE, copy_rows
 from tokaido_env.decoding import Name, Share, Source, Struct
 from tokaido_env.files import atomic_write, parse_json
@@ -240,7 +239,6 @@ class RegretSet:
         arrays = _read_arrays(path, where)
         card = _checked_card(where, arrays.pop("card"))
         loaded = cls(card, **arrays)
-        _check_shapes(where, loaded)
         if loaded.hash != card["hash"]:
             raise RegretSetError(
                 f"{where}: hash: expected {loaded.hash}, that of its contents, got "
@@ -302,40 +300,6 @@ def _checked_card(where: str, text: npt.NDArray[np.uint8]) -> dict[str, Any]:
     return {key: value for key, value in card.items() if key not in made_for}
 
 
-def _check_shapes(where: str, loaded: RegretSet) -> None:
-    """Check shapes, indices, and that results and strata are those that estimates need."""
-    n, m, starts = loaded.states.size, loaded.actions.size, loaded.starts
-    boards, strata, policies = (len(loaded.card[key]) for key in ("boards", "strata", "policies"))
-    columns = loaded.states, loaded.board, loaded.stratum, starts, loaded.actions
-    right = [one.shape for one in columns] == [(n,), (n,), (n,), (n + 1,), (m,)]
-    right = right and loaded.sums.shape[:-1] == (m, max(policies, 1))
-    right = right and starts[0] == 0 and starts[-1] == m and bool((np.diff(starts) > 0).all())
-    for column, most in ((loaded.board, boards), (loaded.stratum, strata)):
-        right = right and bool(((column >= 0) & (column < most)).all())
-    if not right or not _has_results(loaded):
-        raise RegretSetError(f"{where}: expected arrays of matching shapes, and results of each")
-    counts, shares = np.bincount(loaded.stratum, minlength=strata), loaded.shares
-    if ((counts < 2) != (shares == 0)).any() or not shares.any():
-        raise RegretSetError(
-            f"{where}: strata: expected two positions or more of each stratum with a share"
-        )
-
-
-def _has_results(loaded: RegretSet) -> bool:
-    """Return whether the results are possible: see `RegretSet.sums`."""
-    sums, blocks = loaded.sums, loaded.sums.shape[-1]
-    if loaded.is_exact or sums.dtype == np.float64:
-        is_right = loaded.is_exact and sums.dtype == np.float64 and blocks == 1
-        return is_right and bool((np.abs(sums) <= 1).all())
-    rolled = sums != NOT_ROLLED
-    after_gap = rolled[:, :, 1:] & ~rolled[:, :, :-1]
-    alike = (rolled == rolled[:, :1]).all()
-    whole = np.logical_or.reduceat(rolled[:, 0].all(axis=1), loaded.starts[:-1]).all()
-    within = (np.abs(sums.astype(np.int16)) <= BLOCK) | ~rolled
-    has_first = blocks >= 2 and rolled[:, :, 0].all()
-    return bool(has_first and alike and whole and within.all()) and not after_gap.any()
-
-
 def _check_boards(where: str, loaded: RegretSet) -> None:
     try:
         hashes = loaded.boards.hashes.tolist()
@@ -350,20 +314,13 @@ def _check_boards(where: str, loaded: RegretSet) -> None:
 
 
 def _check_positions(where: str, loaded: RegretSet) -> None:
-    """Check that the states are possible, and that the actions are all legal ones."""
-    boards = loaded.boards
-    which = loaded.board.astype(np.int64)
+    """Check that a game can reach the states, whose numbers kernels use as indices."""
+    boards, which = loaded.boards, loaded.board.astype(np.int64)
+    shapes = loaded.states.shape == which.shape == (which.size,)
+    if not shapes or not ((which >= 0) & (which < len(boards))).all():
+        raise RegretSetError(f"{where}: board: expected the index of a board for each position")
     try:
-        check_states(
-            boards, boards.records, which, np.arange(len(loaded)), copy_rows(loaded.states)
-        )
+        numbers = np.arange(len(loaded))
+        check_states(boards, boards.records, which, numbers, copy_rows(loaded.states))
     except PositionError as error:
         raise RegretSetError(f"{where}: {error}") from None
-    records = copy_rows(boards.records, which)
-    for i in range(len(loaded)):
-        actions = loaded.actions[loaded.starts[i] : loaded.starts[i + 1]].tolist()
-        if actions != actions_of(legal_mask(records, loaded.states, i)) or len(actions) < 2:
-            raise RegretSetError(
-                f"{where}: position {i}: expected all legal actions, two or more, "
-                f"got {repr_short(actions)}"
-            )
