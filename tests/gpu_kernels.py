@@ -69,8 +69,6 @@ def kernels() -> dict[str, Kernel]:
         "observe": (games, seats, floats, floats, floats),
         "observe as uint8": (games, seats, bytes_, bytes_, bytes_),
         "keys": (games, _new(np.uint64, 1)),
-        "weights": (games, _new(np.int64, 2)),
-        "outcomes": (games, flat),
     }
     found = {name: (getattr(cuda_kernels, name.split()[0]), own) for name, own in arguments.items()}
     results = floats, _new(np.float32, 1), flat

@@ -65,10 +65,6 @@ def random_moves(n: int, steps: int, every: int = 1, **options: Any) -> None:
     rng = np.random.default_rng(0)
     for step in range(steps):
         moves = draw(rng, cpu.masks(cpu.all_games))
-        if options.get("chance") == "explicit":
-            weights = cpu.outcome_weights()
-            assert np.array_equal(gpu.outcome_weights().copy_to_host(), weights)
-            moves = np.where(cpu.legal > 0, moves, draw(rng, weights))
         result, expected = gpu.step(moves), cpu.step(moves)
         if step % every == 0:
             assert_same_step(result, expected)
@@ -117,17 +113,12 @@ def across_ends() -> None:
     assert_same_games(gpu, cpu)
 
 
-def luck_and_positions() -> None:
-    """Sampled outcomes, positions, and snapshots restored from one batch to the other."""
-    options: dict[str, Any] = {"chance": "explicit", "observation": None}
-    gpu, cpu = CudaBatch(4, **options), Batch(4, **options)
+def snapshots_and_positions() -> None:
+    """Positions, and snapshots restored from one batch to the other."""
+    gpu, cpu = CudaBatch(4, observation=None), Batch(4, observation=None)
     gpu.reset(seed=1)
     cpu.reset(seed=1)
-    for _ in range(25):
-        drawn = cpu.sample_outcomes()
-        assert np.array_equal(gpu.sample_outcomes().copy_to_host(), drawn)
-        moves = np.where(drawn >= 0, drawn, [m.argmax() for m in cpu.masks(cpu.all_games)])
-        assert_same_step(gpu.step(moves), cpu.step(moves))
+    cpu.play("random")
     snapshot = cpu.snapshot()
     gpu.play("random")
     gpu.restore(snapshot)
@@ -200,10 +191,10 @@ CASES: dict[str, Callable[[], None]] = {
     "pool": lambda: random_moves(
         4, 15, board="family:train/20", see_board=True, observation="uint8"
     ),
-    "explicit": lambda: random_moves(3, 25, chance="explicit", reward="margin", observation=None),
+    "margin": lambda: random_moves(3, 25, reward="margin", observation=None),
     "with_bots": with_bots,
     "across_ends": across_ends,
-    "luck_and_positions": luck_and_positions,
+    "snapshots_and_positions": snapshots_and_positions,
     "agents": agents,
     "bad_input": bad_input,
 }

@@ -65,9 +65,9 @@ needs_gpu = pytest.mark.skipif(not gpu_name(), reason="there is no GPU")
     [
         (100_000, {}),
         (100_000, {"board": "family:train/1000", "see_board": True, "observation": "uint8"}),
-        (20_000, {"chance": "explicit", "reward": "margin", "observation": None}),
+        (20_000, {"reward": "margin", "observation": None}),
     ],
-    ids=["shikoku", "pool", "explicit"],
+    ids=["shikoku", "pool", "margin"],
 )
 def test_cuda_batch__plays_the_games_of_batch_on_a_gpu(n: int, options: dict[str, Any]) -> None:
     """Random moves to the end of each game, and in the next one."""

@@ -37,14 +37,13 @@ from tokaido_env.batch_validation import Positions, Seeds
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.aligned_dtypes import aligned
-from tokaido_env.core.arguments import Chance, check_choice, repr_short
+from tokaido_env.core.arguments import check_choice, repr_short
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.bots import BOTS, GREEDY
 from tokaido_env.core.copying import NotCopied
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, quotient_table
 from tokaido_env.core.rng import LUCK
-from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import BOARD, STATE, initial_states
 from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
 from tokaido_env.observers import check_observation
@@ -69,7 +68,7 @@ class CudaError(RuntimeError):
 
 
 class CudaBatch(NotCopied):
-    """N games on a GPU: the same games as `Batch(n, …)` with the same seeds.
+    """N games on a GPU: the same games as `Batch(n, …)` with the same seeds and sampled chance.
 
     A `TimeStep` holds the batch's buffers on the GPU, which the next step overwrites. PyTorch and
     CuPy read them by `__cuda_array_interface__` (`torch.as_tensor(turn.reward)`); `dlpack` converts
@@ -78,7 +77,6 @@ class CudaBatch(NotCopied):
     Args:
         n: number of games.
         board: as for `Batch`.
-        chance: as for `Batch`.
         autoreset: as for `Batch`.
         reward: as for `Batch`.
         observation: "float32", "uint8" or None; afterstates are for CPUs only.
@@ -103,7 +101,6 @@ class CudaBatch(NotCopied):
         n: int,
         board: Boards = "shikoku",
         *,
-        chance: Chance = "sampled",
         autoreset: bool = True,
         reward: Literal["win", "margin"] = "win",
         observation: Literal["float32", "uint8"] | None = "float32",
@@ -113,9 +110,7 @@ class CudaBatch(NotCopied):
     ) -> None:
         check_choice("check", check, (True, False))
         check_observation(observation, see_board, (*OBSERVATION_DTYPES, None))
-        self._host = Batch(
-            *(n, board), chance=chance, autoreset=autoreset, reward=reward, observation=None
-        )
+        self._host = Batch(n, board, autoreset=autoreset, reward=reward, observation=None)
         self.pool: BoardPool = self._host.pool
         self._check = check
         self._dtype = observation or "float32"
@@ -144,7 +139,7 @@ class CudaBatch(NotCopied):
         return self.timestep()
 
     def step(self, moves: Any) -> TimeStep:
-        """Play a decision of every game, or an outcome with explicit chance, as `Batch.step`.
+        """Play a decision of every game, as `Batch.step`.
 
         Args:
             moves: int64 (n,) on this GPU, with `__cuda_array_interface__` or `__dlpack__`, or
@@ -199,20 +194,6 @@ class CudaBatch(NotCopied):
         """Return the keys of the agents' random numbers for the next decisions, uint64 (n,)."""
         out = cuda.device_array(len(self), np.uint64)
         self._launch(kernels.keys, self.games, out)
-        return out
-
-    def outcome_weights(self) -> Any:
-        """Return `Batch.outcome_weights`, int64 (n, MAX_OUTCOMES), on the GPU."""
-        self._need_begun()
-        out = cuda.to_device(np.zeros((len(self), MAX_OUTCOMES), np.int64))
-        self._launch(kernels.weights, self.games, out)
-        return out
-
-    def sample_outcomes(self) -> Any:
-        """Draw an outcome of each game, int64 (n,), on the GPU: as `Batch.sample_outcomes`."""
-        self._need_begun()
-        out = cuda.device_array(len(self), np.int64)
-        self._launch(kernels.outcomes, self.games, out)
         return out
 
     @property

@@ -18,13 +18,10 @@ from tokaido_env.core.bitmask import expand_mask
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.jit import int64
 from tokaido_env.core.observation import N_FEATURES, encode
-from tokaido_env.core.rng import sample
-from tokaido_env.core.rules import is_chance, outcome_weights
 from tokaido_env.core.state import STATE
 from tokaido_env.core.stepping import (
     bot_move,
     checked_move,
-    checked_outcome,
     decision_key,
     finish_step,
     is_legal,
@@ -141,14 +138,8 @@ def find_illegal(games: Games, moves: Any, wrong: Any) -> None:
         wrong: int32 (1,), the lowest index of a game with an illegal move; pass n.
     """
     i = cuda.grid(1)
-    if i < len(games.states):
-        mask, move = games.masks[i], int64(moves[i])
-        valid = is_legal(mask, move)
-        if mask == np.uint64(0):
-            board = games.boards[games.episode_info[i]["board"]]
-            valid = checked_outcome(board, games.states[i], move) != NO_ACTION
-        if not valid:
-            cuda.atomic.min(wrong, 0, i)
+    if i < len(games.states) and not is_legal(games.masks[i], int64(moves[i])):
+        cuda.atomic.min(wrong, 0, i)
 
 
 def observe(games: Games, seats: Any, quotients: Any, blocks: Any, out: Any) -> None:
@@ -175,20 +166,3 @@ def keys(games: Games, out: Any) -> None:
     i = cuda.grid(1)
     if i < len(games.states):
         out[i] = decision_key(games.states[i], games.episode_info[i])
-
-
-def weights(games: Games, out: Any) -> None:
-    """Write the weights of outcomes to `out`, int64 (n, MAX_OUTCOMES), passed as zeros."""
-    i = cuda.grid(1)
-    if i < len(games.states):
-        outcome_weights(games.boards[games.episode_info[i]["board"]], games.states[i], out[i])
-
-
-def outcomes(games: Games, out: Any) -> None:
-    """Write a sampled outcome of each game to `out`, int64 (n,); NO_ACTION if none is next."""
-    i = cuda.grid(1)
-    if i < len(games.states):
-        out[i] = NO_ACTION
-        if is_chance(games.states[i]):
-            board = games.boards[games.episode_info[i]["board"]]
-            out[i] = sample(board, games.states[i], games.lucks[i])
