@@ -1,6 +1,5 @@
 """Tests of `tokaido review`: output, files, page and errors."""
 
-import json
 import re
 from dataclasses import replace
 from html import unescape
@@ -43,16 +42,11 @@ def games(tmp_path: Path) -> Path:
 
 
 def test_review__prints_and_writes_the_reviews(games: Path, tmp_path: Path, capsys: Output) -> None:
-    out, page = tmp_path / "review.json", tmp_path / "review.html"
-    assert main(["review", str(games), *QUICK, "--json", str(out), "--html", str(page)]) == 0
+    page = tmp_path / "review.html"
+    assert main(["review", str(games), *QUICK, "--html", str(page)]) == 0
     out_text = capsys.readouterr().out
     records = load(games)
     found = [reviewed(record) for record in records]
-    data = json.loads(out.read_text())
-    assert data["version"] == 1
-    assert [game["names"] for game in data["games"]] == [["a", "b"], ["one", "other"]]
-    for game, record, one in zip(data["games"], records, found, strict=True):
-        assert {"names": list(record.players), "board": record.board, **one.to_dict()} == game
     assert page.read_text() == replay_page(records, reviews=found)
     assert out_text.count("The worst decisions") == 2
     worst = worst_of(found[0])[0]
@@ -61,23 +55,19 @@ def test_review__prints_and_writes_the_reviews(games: Path, tmp_path: Path, caps
     )
     line = next(line for line in out_text.splitlines() if line.split()[:1] == [str(worst + 1)])
     assert found[0].mark(worst) in line.split()
-    assert main(["review", str(games), *QUICK, "--game", "2", "--json", str(out)]) == 0
-    assert json.loads(out.read_text())["games"] == data["games"][1:]
+    assert main(["review", str(games), *QUICK, "--game", "2", "--html", str(page)]) == 0
+    assert page.read_text() == replay_page(records[1:], reviews=found[1:])
 
 
 def test_review__counts_equal_games_once(games: Path, tmp_path: Path, capsys: Output) -> None:
     first, second = load(games)
-    twice, out = tmp_path / "twice.jsonl", tmp_path / "review.json"
+    twice, out = tmp_path / "twice.jsonl", tmp_path / "review.parquet"
     save([first, first, second], twice)
-    assert main(["review", str(twice), *QUICK, "--json", str(out)]) == 0
+    assert main(["review", str(twice), *QUICK, "--data", str(out)]) == 0
     assert "1 left out" in capsys.readouterr().err
-    assert [game["names"] for game in json.loads(out.read_text())["games"]] == [
-        list(first.players),
-        list(second.players),
-    ]
-    assert main(["review", str(twice), *QUICK, "--game", "2", "--json", str(out)]) == 0
-    (game,) = json.loads(out.read_text())["games"]
-    assert game["names"] == list(first.players)
+    assert set(pd.read_parquet(out)["game"]) == {1, 3}
+    assert main(["review", str(twice), *QUICK, "--game", "2", "--data", str(out)]) == 0
+    assert set(pd.read_parquet(out)["game"]) == {2}
 
 
 @pytest.mark.parametrize("moves", [40, 41, 42, 43])
@@ -89,11 +79,9 @@ def test_review__of_a_forfeit_has_its_result(moves: int, tmp_path: Path) -> None
     assert seat is not None
     lost = replace(game.record(("a", "b")), winner=1 - seat, end="forfeit")
     save([replace(lost, forfeit=Forfeit(seat, "time"))], tmp_path / "games.jsonl")
-    out, table = tmp_path / "review.json", tmp_path / "review.parquet"
+    table = tmp_path / "review.parquet"
     words = ["review", str(tmp_path / "games.jsonl"), *QUICK]
-    assert main([*words, "--json", str(out), "--data", str(table)]) == 0
-    (found,) = json.loads(out.read_text())["games"]
-    assert [player["result"] for player in found["players"]] == [float(seat), 1.0 - seat]
+    assert main([*words, "--data", str(table)]) == 0
     assert set(pd.read_parquet(table)["result"]) == {float(seat)}
 
 

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +13,7 @@ from test_review_command import QUICK, Output, recorded, reviewed
 from tokaido_env import Game, Record
 from tokaido_env.__main__ import main
 from tokaido_env.cli import review as command
+from tokaido_env.core.actions import LABELS
 from tokaido_env.record import save
 from tokaido_env.study.review import MARKS
 
@@ -43,23 +43,23 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def expected_rows(number: int, record: Record) -> list[dict[str, Any]]:
-    """Return the rows of a game from its JSON review and a replayed `Game`."""
-    data, game = reviewed(record).to_dict(), Game(record.board, seed=record.seed, chance="explicit")
+    """Return the rows of a game from its review and a replayed `Game`."""
+    found, game = reviewed(record), Game(record.board, seed=record.seed, chance="explicit")
     rows = []
-    for event, of in enumerate(data["events"], start=1):
-        position = game.to_dict()
-        game.play(of["event"])
-        if "best" not in of and "luck" not in of:
+    for i, label in enumerate(record.events):
+        position, best = game.to_dict(), int(found.best[i])
+        player, choices = game.player, len(game.legal_actions())
+        game.play(label)
+        if choices == 1:
             continue
-        seat = of.get("player", 0)
-        row = {"game": number, "seed": record.seed, "event": event, "label": of["event"]}
-        row |= {"board": record.board, "board_hash": record.board_hash, "wins": of["wins"]}
+        seat = player or 0
+        row = {"game": number, "seed": record.seed, "event": i + 1, "label": label}
+        row |= {"board": record.board, "board_hash": record.board_hash, "wins": found.values[i]}
         row |= {"round": position["round"], "phase": position["phase"]}
         row |= {"name": record.players[seat], "opponent": record.players[1 - seat]}
-        row |= {"player": of.get("player", -1), "best": of.get("best", "")}
-        row |= {"loss": of.get("loss", np.nan), "error": of.get("error", np.nan)}
-        row |= {"mark": of.get("mark") or "", "luck": of.get("luck", 0.0)}
-        rows.append(row | {"result": data["players"][0]["result"]})
+        row |= {"player": -1 if player is None else player, "best": LABELS[best] if choices else ""}
+        row |= {"loss": found.loss[i], "error": found.error[i], "luck": found.luck[i]}
+        rows.append(row | {"mark": found.mark(i) or "", "result": found.values[-1]})
     return rows
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from reversed_executor import ReversedExecutor
-from test_review import CHAMPION, golden
+from test_review import CHAMPION, are_equal, golden
 
 from tokaido_env.agents import make
 from tokaido_env.study.batch_review import review_games, totals_by_name
@@ -23,8 +23,9 @@ def singles() -> list[Review]:
 def test_review_games__gives_single_reviews_in_order(
     executor: ReversedExecutor | None, singles: list[Review]
 ) -> None:
-    found = review_games([golden(seed) for seed in SEEDS], *ASKED, executor)
-    assert [one.to_dict() for one in found] == [one.to_dict() for one in singles]
+    found = list(review_games([golden(seed) for seed in SEEDS], *ASKED, executor))
+    assert all(map(are_equal, found, singles))
+    assert len(found) == len(singles)
 
 
 def test_totals_by_name__has_the_totals_of_the_games(singles: list[Review]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -31,7 +30,7 @@ from tokaido_env.study.review import CHANCE_SAMPLES, MARKS, Review, check_chance
 from tokaido_env.trajectory import Trajectory
 
 FORMAT = "tokaido-duo-review"
-VERSION = 1  # of both files
+VERSION = 1
 COLUMNS = {
     "game": "int64",
     "seed": "int64",
@@ -81,8 +80,6 @@ class Reviewing(cli.Recorded):
     seed: cli.Seed = 0
     """random seed of these samples, an integer from 0"""
     executor: cli.ExecutorSpec = "serial"
-    json: cli.Output | None = None
-    """write the reviews to this file as JSON"""
     data: cli.Output | None = None
     """write a row per event to this .parquet file"""
     html: cli.Output | None = None
@@ -98,11 +95,10 @@ def main(options: Reviewing) -> int:
     Examples:
         tokaido review games.jsonl
         tokaido review games.jsonl --game 3 --html review.html
-        tokaido review games.jsonl --judge mcts:sims=4000 --json review.json
+        tokaido review games.jsonl --judge mcts:sims=4000
         tokaido review games.jsonl --data review.parquet --executor processes
     """
-    outputs = options.html, options.json, options.data
-    check_outputs(*outputs, read=[options.file, options.board])
+    check_outputs(options.html, options.data, read=[options.file, options.board])
     if options.data is not None:
         check_format(options.data)
     check_executor(options.executor)
@@ -220,13 +216,6 @@ def _write_files(
     value_agent: Agent,
 ) -> None:
     """Write the files of the options, each whole or not at all."""
-    if options.json is not None:
-        games = [
-            {"names": record.players, "board": record.board, **found.to_dict()}
-            for _, record, found in reviewed
-        ]
-        data = {"version": VERSION, "games": games}
-        write_text(options.json, json.dumps(data, ensure_ascii=False) + "\n")
     if options.data is not None:
         about = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
         about |= {"judge": judge.spec, "values_by": value_agent.spec}

@@ -28,7 +28,7 @@ from tokaido_env.arena.game_runner import Numbers, naming_agent
 from tokaido_env.arena.intervals import student_t_quantile
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
-from tokaido_env.core.actions import LABELS, NO_ACTION
+from tokaido_env.core.actions import NO_ACTION
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import CHANCE_PHASES, NO_PLAYER, OVER, Phase, copy_rows
 from tokaido_env.study.agent_values import check_has_values, game_values, position_values
@@ -170,32 +170,6 @@ class Review:
             tuple(marks.count(name) for name in MARKS),
             *(luck, result),
         )
-
-    def to_dict(self, game: int = 0) -> dict[str, Any]:
-        """Return the review of a game as JSON types."""
-        rows, labels = self.trajectory.rows(game), self.trajectory.labels(game)
-        events = [
-            self._event(row, label)
-            for row, label in zip(range(rows.start, rows.stop - 1), labels, strict=True)
-        ]
-        return {
-            "judge": self.judge,
-            "values_by": self.value_agent,
-            "draws": self.chance_samples,
-            "players": self.totals(game),
-            "events": events,
-        }
-
-    def _event(self, row: int, label: str) -> dict[str, Any]:
-        event: dict[str, Any] = {"event": label, "wins": _rounded(self.values[row])}
-        if self.trajectory.movers[row] == NO_PLAYER:
-            return event | {"luck": _rounded(self.luck[row])}
-        event["player"] = int(self.trajectory.movers[row])
-        if self.best[row] != NO_ACTION:
-            event["best"] = LABELS[self.best[row]]
-            event |= {"loss": _rounded(self.loss[row]), "error": _rounded(self.error[row])}
-            event["mark"] = self.mark(row)
-        return event
 
 
 def review(
