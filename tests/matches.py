@@ -11,11 +11,17 @@ from tokaido_env.agents import Agent, make
 from tokaido_env.arena.game_runner import FinishedGames, Numbers, pad_columns
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.records import RecordFile
-from tokaido_env.arena.tournament import MatchState, games_as_completed, play_remaining
+from tokaido_env.arena.tournament import MatchState, games_as_completed
 from tokaido_env.core.rng import agent_keys
 from tokaido_env.trajectory import replay_chunks
 
 Floats = npt.NDArray[np.float64]
+
+
+def play_remaining(match_state: MatchState, a: Agent, b: Agent, **options: Any) -> None:
+    """Play the unfinished games of a match."""
+    for _ in games_as_completed(match_state, a, b, **options):
+        pass
 
 
 def played_match(a: str, b: str, games: int, seed: int, board: Any = "shikoku") -> MatchState:

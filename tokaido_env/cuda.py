@@ -41,7 +41,6 @@ from tokaido_env.core.arguments import check_choice, repr_short
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.bots import BOTS, GREEDY
-from tokaido_env.core.copying import NotCopied
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, quotient_table
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import BOARD, STATE, initial_states
@@ -67,7 +66,7 @@ class CudaError(RuntimeError):
     """There is no usable GPU, or none with this index."""
 
 
-class CudaBatch(NotCopied):
+class CudaBatch:
     """N games on a GPU: the same games as `Batch(n, …)` with the same seeds and sampled chance.
 
     A `TimeStep` holds the batch's buffers on the GPU, which the next step overwrites. PyTorch and
@@ -93,8 +92,6 @@ class CudaBatch(NotCopied):
         ValueError: as `Batch`.
         CudaError: no driver, or an unknown GPU.
     """
-
-    copy_remedy = "restore its `snapshot()` in another CudaBatch or Batch"
 
     def __init__(
         self,
@@ -128,6 +125,9 @@ class CudaBatch(NotCopied):
 
     def __len__(self) -> int:
         return len(self._host)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("CudaBatch: cannot be copied: restore its `snapshot()` in another batch")
 
     # All games
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matches import play_remaining
 from processes import ROOT, wait_for_end
 
 from tokaido_env import Game
@@ -21,7 +22,7 @@ from tokaido_env.agents import exec_agent, make
 from tokaido_env.agents.line_process import ProcessFailure
 from tokaido_env.agents.registry import parse_named_agent
 from tokaido_env.arena.executors import open_executor
-from tokaido_env.arena.tournament import MatchState, play_remaining
+from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board import Board
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pipes to poll")

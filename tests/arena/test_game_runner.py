@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from matches import play_recorded
+from matches import play_recorded, play_remaining
 
 from tokaido_env import IllegalMove, trajectory
 from tokaido_env.agents import Agent, make
@@ -17,7 +17,7 @@ from tokaido_env.arena.executors import open_executor
 from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.records import RecordFile
-from tokaido_env.arena.tournament import MatchState, games_as_completed, play_match, play_remaining
+from tokaido_env.arena.tournament import MatchState, games_as_completed, play_match
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board import Board
 from tokaido_env.core.rng import arena_seed

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from matches import play_single_game, played_match, same_games
+from matches import play_remaining, play_single_game, played_match, same_games
 from networks import random_policy
 from reversed_executor import ReversedExecutor
 
@@ -22,7 +22,6 @@ from tokaido_env.arena.tournament import (
     executor_for,
     games_as_completed,
     play_match,
-    play_remaining,
 )
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool
@@ -226,7 +225,7 @@ def test_play_match__prepares_agents_for_each_board_once() -> None:
 # Parts of a match
 
 
-def test_play_remaining__plays_the_first_games_and_later_the_rest(
+def test_games_as_completed__plays_the_first_games_and_later_the_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     a, b = make("greedy"), make("random")

@@ -8,11 +8,12 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 from game_pages import games_of
+from matches import play_remaining
 
 from tokaido_env.__main__ import main
 from tokaido_env.agents import make
 from tokaido_env.arena.match import GAME, Match
-from tokaido_env.arena.tournament import MatchState, play_remaining
+from tokaido_env.arena.tournament import MatchState
 from tokaido_env.cli.evaluate import choose_games, write_games
 from tokaido_env.record import load
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matches import play_remaining
 from networks import random_policy
 
 from tokaido_env import Board
@@ -12,7 +13,7 @@ from tokaido_env.agents import Agent, make
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.result import Result
-from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
+from tokaido_env.arena.tournament import MatchState, play_match
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.report.comparison import worst_opponent

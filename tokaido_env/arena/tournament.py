@@ -54,7 +54,6 @@ def play_match(
     seed: int,
     board: Boards = "shikoku",
     *,
-    progress: OnProgress = lambda games: None,
     executor: Executor | None = None,
 ) -> Match:
     """Play paired games between two agents.
@@ -65,8 +64,7 @@ def play_match(
         games: how many, even and positive.
         seed: of the match, as for `Game`; the same seed gives the same games to any two agents.
         board: as for `Game`; of a pool each pair is played on the board that its seed draws.
-        progress: see `OnProgress`.
-        executor: as for `play_remaining`.
+        executor: as for `games_as_completed`.
 
     Raises:
         IllegalMove: if an agent chose an illegal action, naming it, the game and the decision.
@@ -74,8 +72,8 @@ def play_match(
     """
     a, b = as_agents(a, b)
     match_state = MatchState(a.spec, b.spec, games, seed, board)
-    for finished in games_as_completed(match_state, a, b, executor=executor):
-        progress(len(finished.numbers))
+    for _ in games_as_completed(match_state, a, b, executor=executor):
+        pass  # each game is stored
     return match_state.to_match()
 
 
@@ -197,38 +195,6 @@ def files_of_matches(match_states: Iterable[MatchState]) -> Files:
     return {typed: sha256 for state in match_states for typed, sha256 in state.files.items()}
 
 
-def play_remaining(
-    match_state: MatchState,
-    a: Agent,
-    b: Agent,
-    *,
-    games: int | None = None,
-    progress: OnProgress = lambda games: None,
-    executor: Executor | None = None,
-) -> None:
-    """Play the unfinished games of a match and store them in it.
-
-    If an agent fails or Ctrl-C comes, the games that have finished until then are stored.
-
-    Args:
-        match_state: the match.
-        a: the agent `match_state.a`.
-        b: the agent `match_state.b`.
-        games: play only this number of games from the start of the match.
-        progress: see `OnProgress`.
-        executor: runs the games; all executors give the same games. None: this process, or one
-            process for each processor if an agent plays one game at a time, which batches do not
-            speed up. Other processes make agents from their `source`; one without plays here.
-
-    Raises:
-        AgentError: if other processes cannot make an agent.
-        IllegalMove: if an agent chose an illegal action, naming it, the game and the decision.
-        AgentFailed: if an agent failed in another way, naming the same.
-    """
-    for finished in games_as_completed(match_state, a, b, games=games, executor=executor):
-        progress(len(finished.numbers))
-
-
 def games_as_completed(
     match_state: MatchState,
     a: Agent,
@@ -237,9 +203,24 @@ def games_as_completed(
     games: int | None = None,
     executor: Executor | None = None,
 ) -> Iterator[FinishedGames]:
-    """Play as `play_remaining` does; yield games once each, when they are finished and stored.
+    """Play the unfinished games of a match; yield each when it is finished and stored.
 
-    Ctrl-C waits until the caller has processed the yielded games.
+    If an agent fails or Ctrl-C comes, the games that have finished until then are stored and
+    yielded. Ctrl-C waits until the caller has processed the yielded games.
+
+    Args:
+        match_state: the match.
+        a: the agent `match_state.a`.
+        b: the agent `match_state.b`.
+        games: play only this number of games from the start of the match.
+        executor: runs the games; all executors give the same games. None: this process, or one
+            process for each processor if an agent plays one game at a time, which batches do not
+            speed up. Other processes make agents from their `source`; one without plays here.
+
+    Raises:
+        AgentError: if other processes cannot make an agent.
+        IllegalMove: if an agent chose an illegal action, naming it, the game and the decision.
+        AgentFailed: if an agent failed in another way, naming the same.
     """
     a, b = as_agent(a), as_agent(b)
     with executor_for(a, b, executor) as chosen:

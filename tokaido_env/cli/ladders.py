@@ -27,7 +27,6 @@ from tokaido_env.arena.tournament import (
     MatchState,
     files_of_matches,
     games_as_completed,
-    play_remaining,
 )
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
@@ -187,7 +186,8 @@ def ladder(options: BuildLadder) -> int:
     def play_two(a: str, b: str, games: int, seed: int) -> Match:
         state = MatchState(a, b, min(games, options.games), seed, board)
         with match_state_bar(state, "") as progress:
-            play_remaining(state, by_spec[a], by_spec[b], progress=progress, executor=executor)
+            for finished in games_as_completed(state, by_spec[a], by_spec[b], executor=executor):
+                progress(len(finished.numbers))
         return state.to_match()
 
     with chosen_executor(options.executor) as executor:

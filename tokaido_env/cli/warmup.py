@@ -128,12 +128,12 @@ def use_specs(*specs: str) -> None:
 def use_agents() -> None:
     """Let agents without deep search decide, and play a match with luck-adjusted scores."""
     from tokaido_env.agents import make
-    from tokaido_env.arena.tournament import MatchState, play_remaining
+    from tokaido_env.arena.tournament import MatchState, games_as_completed
 
     use_specs("random", "greedy", "heuristic")
     match_state = MatchState("random", "greedy", FEW, 0, "shikoku")
     match_state.with_luck = True
-    play_remaining(match_state, make("random"), make("greedy"))
+    list(games_as_completed(match_state, make("random"), make("greedy")))
 
 
 def use_training() -> None:

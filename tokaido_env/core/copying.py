@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 T = TypeVar("T")
 
@@ -17,20 +17,6 @@ class CopiedWhole:
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)
-
-
-class NotCopied:
-    """An object that `copy` and `pickle` refuse, because it owns a thread or memory of a device.
-
-    Attributes:
-        copy_remedy: how to copy the game.
-    """
-
-    copy_remedy: str
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        name = type(self).__name__
-        raise TypeError(f"{name}: cannot be copied or pickled: {self.copy_remedy}")
 
 
 def shallow_copy(original: T) -> T:

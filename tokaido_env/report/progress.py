@@ -9,15 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokaido_env.arena.intervals import Estimate
+from tokaido_env.arena.tournament import OnProgress
 from tokaido_env.core.arguments import escape_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 SECONDS_A_LINE = 10.0
-
-OnFinished = Callable[[int], None]
-"""Called with the number of games that have just been finished."""
 
 
 class ProgressLines:
@@ -39,7 +37,7 @@ class ProgressLines:
 
 
 @contextmanager
-def match_bar(title: str, games: int, finished: int) -> Iterator[OnFinished]:
+def match_bar(title: str, games: int, finished: int) -> Iterator[OnProgress]:
     """Show the progress of a match: a bar on a terminal, else lines.
 
     Args:
