@@ -7,8 +7,7 @@ are Wilson's:
 - the mean of the scores;
 - their interquartile mean, which a few unusual boards do not change (Agarwal et al. 2021, "Deep
   Reinforcement Learning at the Edge of the Statistical Precipice");
-- the share of boards with a score above 0.5, and above each of `THRESHOLDS`: the performance
-  profile (Dolan and Moré 2002, "Benchmarking optimization software with performance profiles");
+- the share of boards with a score above 0.5;
 - the mean score of the worst tenth of the boards;
 - the gap: the mean on test boards minus the mean on training boards.
 
@@ -40,9 +39,6 @@ from tokaido_env.arena.intervals import (
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.result import Measure, Score
 from tokaido_env.boards.board_pool import BoardPool
-
-THRESHOLDS = tuple(percent / 100 for percent in range(5, 100, 5))
-"""Scores at which the performance profile is measured."""
 
 FIGURES = "mean score", "interquartile mean", "better than even", "worst tenth"
 """The estimates of the scores on a pool of boards."""
@@ -119,13 +115,6 @@ def pool_estimates(found: PoolScores) -> list[Measure]:
         Measure(one.value, one.low, one.high, measure, first.a, **where)
         for measure, one in zip(FIGURES, estimates, strict=True)
     ]
-
-
-def profile(scores: Sequence[Score]) -> list[Estimate]:
-    """Return the performance profile: the share of boards above each of `THRESHOLDS`."""
-    above = np.array([score.value for score in scores]) > np.array(THRESHOLDS)[:, None]
-    shares = above.mean(axis=1).tolist()
-    return [Estimate.of(share, wilson_interval(share, len(scores))) for share in shares]
 
 
 def _mean_estimate(value: float, draws: Floats, found: PoolScores) -> Estimate:

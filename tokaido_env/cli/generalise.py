@@ -28,7 +28,7 @@ from tokaido_env.cli.cli_options import (
 )
 from tokaido_env.files import write_text
 from tokaido_env.report.comparison import comparison_table, methods_of
-from tokaido_env.report.figures import write_figures, write_profiles
+from tokaido_env.report.figures import write_figures
 from tokaido_env.report.tables import markdown, print_table
 from tokaido_env.study.generalise import (
     OPPONENT,
@@ -110,20 +110,18 @@ def _check(options: Generalise, opponents: Sequence[str]) -> None:
     )
     if options.markdown is not None and not options.compare:
         raise ValueError("--markdown: expected together with --compare")
-    measured = options.agent, options.json, records
+    measured = options.agent, options.json, records, options.plots
     if options.compare and any(one is not None for one in measured):
         raise ValueError("--compare: expected only result files, got an agent or its outputs too")
 
 
 def _compare(options: Generalise) -> None:
     """Print and write the comparison of several result files."""
-    methods = methods_of({str(path): Result.load(path) for path in options.compare}, options.runs)
-    table = comparison_table(methods)
+    results = {str(path): Result.load(path) for path in options.compare}
+    table = comparison_table(methods_of(results, options.runs))
     print_table(table)
     if options.markdown is not None:
         write_text(options.markdown, markdown(table))
-    if options.plots is not None:
-        write_profiles(methods, options.plots)
 
 
 def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> int:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokaido_env.arena.generalisation import THRESHOLDS, over_seeds, profile
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.arena.result import Measure, Result, Score
 from tokaido_env.core.arguments import escape_text
-from tokaido_env.report.comparison import Methods, method_name, test_scores
+from tokaido_env.report.comparison import test_scores
 from tokaido_env.report.result_tables import agents_by_regret, share
 from tokaido_env.report.standings import standings
 from tokaido_env.report.style import (
@@ -61,12 +60,6 @@ def write_figures(result: Result, folder: str | Path) -> list[Path]:
     with drawing():
         drawn = [save_figure(figure, Path(folder), name) for name, _, figure in figures(result)]
     return [path for paths in drawn for path in paths]
-
-
-def write_profiles(methods: Methods, folder: str | Path) -> list[Path]:
-    """Draw the performance profiles of compared methods; return the files."""
-    with drawing():
-        return save_figure(_draw_profiles(methods), Path(folder), "profiles")
 
 
 def figures(result: Result) -> Iterator[tuple[str, str, Figure]]:
@@ -232,23 +225,3 @@ def _draw_scores_of_boards(axes: Axes, scores: Sequence[Score], mean: Measure, c
     axes.text(0.98, 0.04, f"mean {share(mean)}", weight="bold", ha="right", **place)
     axes.set_xlabel("boards, lowest score first")
     axes.locator_params(axis="x", integer=True)
-
-
-def _draw_profiles(methods: Methods) -> Figure:
-    """Draw the share of boards with a higher score, with its intervals."""
-    first = methods[0][0]
-    title = f"Performance profiles on {escape_text(first.boards[0].name, 60)}"
-    figure = new_figure(_HEIGHT, title, f"against {escape_text(test_scores(first)[0].b, 30)}")
-    axes = new_axes(figure, 0.95, 0.8, 0.3, 0.45)
-    levels = 100 * np.array(THRESHOLDS)
-    for i, runs in enumerate(methods):
-        each = zip(*(profile(test_scores(run)) for run in runs), strict=True)
-        points = [over_seeds(estimates) for estimates in each]
-        lows, highs = [100 * one.low for one in points], [100 * one.high for one in points]
-        colour, name = PALETTE[i % len(PALETTE)], escape_text(method_name(runs), 30)
-        axes.fill_between(levels, lows, highs, color=colour, alpha=0.18, linewidth=0)
-        axes.plot(levels, [100 * one.value for one in points], color=colour, label=name)
-    axes.set_xlabel("score in %")
-    axes.set_ylabel("% of boards with a higher score")
-    axes.legend(frameon=False, fontsize=10, loc="best")
-    return figure
