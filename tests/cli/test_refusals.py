@@ -56,7 +56,6 @@ ERRORS = (
     ("play --terminal --save no/such/folder.jsonl", "no/such"),
     ("replay games.jsonl --game 0-2", "--game"),
     ("replay games.jsonl --game 7", "--game"),
-    ("replay games.jsonl --lost-by nobody", "--lost-by"),
     ("replay games.jsonl --html games.jsonl", "games.jsonl"),
     ("replay games.jsonl --gif games.jsonl --game 1", "games.jsonl"),
     ("replay games.jsonl --html x --value-agent genius", "genius"),

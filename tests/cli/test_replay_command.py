@@ -43,9 +43,7 @@ def printed_numbers(capsys: Output) -> list[int]:
     return [int(line.split(":")[0].split()[1]) for line in lines if line.startswith("game ")]
 
 
-def test_replay__selects_games_by_line_and_loser(
-    file: Path, games: list[Record], capsys: Output
-) -> None:
+def test_replay__selects_games_by_line(file: Path, capsys: Output) -> None:
     asked = ["replay", str(file), "--quiet"]
     for options, numbers in (
         ([], [1, 2, 3, 4, 5, 6]),
@@ -54,11 +52,6 @@ def test_replay__selects_games_by_line_and_loser(
     ):
         assert main([*asked, *options]) == 0
         assert printed_numbers(capsys) == numbers
-    lost = [i for i, one in enumerate(games, 1) if one.winner == one.players.index("greedy")]
-    assert main([*asked, "--lost-by", "random"]) == 0
-    assert printed_numbers(capsys) == lost
-    assert main([*asked, "--lost-by", "random", "--game", "2-3"]) == 0
-    assert printed_numbers(capsys) == [number for number in lost if number in (2, 3)]
 
 
 def test_replay__refuses_a_page_of_too_many_games(

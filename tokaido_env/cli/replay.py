@@ -10,7 +10,7 @@ import numpy as np
 from cyclopts import Group, Parameter
 
 from tokaido_env.cli import command as cli
-from tokaido_env.core.arguments import check_choice, escape_text, repr_short
+from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.record import Record, RecordError, load, replay
@@ -27,8 +27,6 @@ class Replay(cli.Recorded):
 
     game: Annotated[str | None, Parameter(metavar="N|A-B")] = None
     """replay only the game on this line, or those on these lines, from 1 [default: all]"""
-    lost_by: Annotated[str | None, Parameter(metavar="NAME")] = None
-    """replay only the games that this player lost [default: all]"""
     quiet: bool = False
     """print only the results"""
     agent: Annotated[cli.AgentSpec | None, Parameter("--value-agent")] = None
@@ -65,12 +63,7 @@ def _chosen(records: Sequence[Record], options: Replay) -> Games:
     first, last = 1, len(records)
     if options.game is not None:
         first, last = _range(options.game, len(records))
-    games = dict(zip(range(first, last + 1), records[first - 1 : last], strict=True))
-    if options.lost_by is None:
-        return games
-    names = sorted({name for record in records for name in record.players})
-    check_choice("--lost-by", options.lost_by, names)
-    return {number: one for number, one in games.items() if _loser(one) == options.lost_by}
+    return dict(zip(range(first, last + 1), records[first - 1 : last], strict=True))
 
 
 def _range(text: str, count: int) -> tuple[int, int]:
@@ -79,10 +72,6 @@ def _range(text: str, count: int) -> tuple[int, int]:
     if not 1 <= first <= last <= count:
         raise RecordError(f"--game: expected N or A-B, up to {count}, got {repr_short(text)}")
     return first, last
-
-
-def _loser(record: Record) -> str | None:
-    return None if record.winner is None else record.players[1 - record.winner]
 
 
 def _animate(games: Games, options: Replay) -> int:
