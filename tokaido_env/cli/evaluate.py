@@ -49,8 +49,6 @@ from tokaido_env.report.result_tables import verdicts
 ERROR = 0.05  # error probability of --until-decided
 
 FOLDER = "-games"  # suffix of the folder of pages, after the report's name
-DEFAULT_GAMES = 2  # of a match
-MOST_LINKED = 200  # games of all matches: about a minute and 12 MB
 
 
 @cli.options
@@ -225,18 +223,14 @@ def folder_of(report: Path) -> Path:
 
 
 def write_games(
-    matches: Sequence[Match],
-    match_states: Sequence[MatchState],
-    report: Path,
-    each: int = DEFAULT_GAMES,
+    matches: Sequence[Match], match_states: Sequence[MatchState], report: Path
 ) -> list[Links]:
-    """Write some games of each match as pages.
+    """Write two games of each match as pages: see `choose_games`.
 
     Args:
         matches: the finished matches.
         match_states: of the matches, which may hold more games.
         report: page that links the games; they are written to a folder next to it.
-        each: number of games per match, at most `MOST_LINKED` in all.
 
     Returns:
         For each match, text and address of the written games.
@@ -244,17 +238,14 @@ def write_games(
     # Imported here: other commands need no drawings.
     from tokaido_env.web.replay_page import replay_page
 
-    each = min(each, MOST_LINKED // len(matches))
-    if not each:
-        return [() for _ in matches]
     folder = folder_of(report)
     folder.mkdir(exist_ok=True)
     links: list[Links] = []
-    with match_bar("pages", sum(min(each, m.results.size) for m in matches), 0) as progress:
+    with match_bar("pages", 2 * len(matches), 0) as progress:
         for number, (match, match_state) in enumerate(
             zip(matches, match_states, strict=True), start=1
         ):
-            chosen = choose_games(match, each)
+            chosen = choose_games(match)
             path = folder / f"match-{number}.html"
             records = records_of(match_state, _game_numbers(match, match_state)[chosen])
             write_text(path, replay_page(records, match_state.pool))
@@ -275,16 +266,15 @@ def _game_text(match: Match, place: int) -> str:
     return f"{one} – {other}, {int(game['rounds'])} rounds"
 
 
-def choose_games(match: Match, count: int) -> list[int]:
-    """Return games of a match from the closest to the clearest win, evenly spread.
+def choose_games(match: Match) -> list[int]:
+    """Return the closest game of a match and its clearest win.
 
     Returns:
         Indices into the flattened `match.games`.
     """
     points = match.games["points"].reshape(-1, 2, 3).sum(axis=2, dtype=np.int64)
     order = np.argsort(np.abs(points[:, 0] - points[:, 1]), kind="stable")
-    places = np.linspace(0, len(order) - 1, min(count, len(order)))
-    return [int(order[round(place)]) for place in places]
+    return [int(order[0]), int(order[-1])]
 
 
 def _game_numbers(match: Match, match_state: MatchState) -> Numbers:
