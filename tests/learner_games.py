@@ -15,7 +15,11 @@ from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
 from tokaido_env.core.rng import agent_keys
 from tokaido_env.core.rules import legal_mask
-from tokaido_env.features.afterstate_observation import N_AFTERSTATE
+from tokaido_env.features.afterstate_observation import (
+    AFTERSTATE_INPUTS,
+    GEOMETRY,
+    N_AFTERSTATE,
+)
 from tokaido_env.features.afterstates import Afterstates, afterstates_of
 from tokaido_env.features.lookahead_features import N_LOOKAHEAD
 from tokaido_env.features.network_inputs import N_INPUTS, TERM_SCALES
@@ -109,8 +113,9 @@ def expected_observation(
 ) -> Any:
     """Return the expected observation of a seat of one game: `BOARD` (1,), `STATE` (1,)."""
     flat = np.empty(N_FEATURES, np.float32)
-    if observation == "afterstates":
-        return as_lists(expected_afterstates(boards, states, seat))
+    if observation in ("afterstates", "geometry"):
+        expected = expected_afterstates(boards, states, seat)
+        return as_lists(expected if observation == "afterstates" else geometry_of(expected))
     encode_game(boards, states, 0, seat, flat)
     if observation == "uint8":
         flat = np.rint(flat * SCALES)
@@ -143,6 +148,13 @@ def expected_afterstates(boards: Any, states: Any, seat: int) -> dict[str, Any]:
         "actions": actions,
         "action_mask": mask,
     }
+
+
+def geometry_of(afterstates: dict[str, Any]) -> npt.NDArray[np.float32]:
+    """Return the columns of an afterstate observation without terms and endings."""
+    by_name = {each.name: each.slice for each in AFTERSTATE_INPUTS}
+    inputs = afterstates["observation"]
+    return np.concatenate([inputs[..., by_name[each.name]] for each in GEOMETRY], axis=-1)
 
 
 def _exchanged(inputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

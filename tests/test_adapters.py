@@ -25,6 +25,7 @@ GAMES: list[tuple[int, str, Any, str, bool]] = [
     (3, "shikoku", "win", "float32", False),
     (2**53 - 9, "family:train/50", "win", "float32", True),
     (41, "shikoku", "margin", "uint8", False),
+    (6, "family:train/50", "win", "geometry", False),
     (2, "family:train/50", "win", "afterstates", False),
     (5, "short", "margin", "uint8", True),  # ends at the cap
 ]
@@ -86,7 +87,7 @@ class Played:
 
 class PettingZoo(Played):
     def __init__(self, script: Script, seat: int | None) -> None:
-        self.form = script.options("afterstates")
+        self.form = script.options("geometry", "afterstates")
         dict_form = {"float32": "dict"}.get(self.form["observation"], self.form["observation"])
         self.env = env(script.board, mask="both", **self.form | {"observation": dict_form})
         self.env.reset(seed=script.seed)
@@ -115,7 +116,7 @@ class PettingZoo(Played):
 class Rllib(Played):
     def __init__(self, script: Script, seat: int | None) -> None:
         rllib = pytest.importorskip("tokaido_env.rllib", exc_type=ImportError)
-        self.form = script.options("afterstates")
+        self.form = script.options("geometry", "afterstates")
         dict_form = {"float32": "dict"}.get(self.form["observation"], self.form["observation"])
         options = {"board": script.board} | self.form | {"observation": dict_form}
         self.env = rllib.TokaidoMultiAgentEnv(options)
@@ -138,7 +139,7 @@ class Many(Played):
     """A batch of one game."""
 
     def __init__(self, script: Script, seat: int | None) -> None:
-        self.form = script.options("uint8", "afterstates")
+        self.form = script.options("uint8", "geometry", "afterstates")
         self.batch = Batch(1, script.board, autoreset=False, **self.form)
         self.read(self.batch.reset(seed=script.base_seed))
 
@@ -155,7 +156,7 @@ class Many(Played):
 class TorchRl(Played):
     def __init__(self, script: Script, seat: int | None) -> None:
         module = pytest.importorskip("tokaido_env.torchrl", exc_type=ImportError)
-        self.form = script.options("afterstates")
+        self.form = script.options("geometry", "afterstates")
         self.env = module.TokaidoDuoEnv(1, board=script.board, **self.form)
         self.env.set_seed(script.base_seed)
         self.read(self.env.reset())
@@ -178,7 +179,7 @@ class TorchRl(Played):
 
 class Gymnasium(Played):
     def __init__(self, script: Script, seat: int) -> None:
-        self.form, self.seat = script.options("uint8", "afterstates"), seat
+        self.form, self.seat = script.options("uint8", "geometry", "afterstates"), seat
         opponent = Replayer(script, 1 - seat)
         options = {"opponent": opponent, "seat": seat, "board": script.board, **self.form}
         self.env: Any = gymnasium.make("TokaidoDuo-v0", **options)
@@ -194,7 +195,7 @@ class Gymnasium(Played):
 
 class Vector(Played):
     def __init__(self, script: Script, seat: int) -> None:
-        self.form, self.seat = script.options("uint8", "afterstates"), seat
+        self.form, self.seat = script.options("uint8", "geometry", "afterstates"), seat
         options = {"opponent": Replayer(script, 1 - seat), "seat": seat, "board": script.board}
         self.env = gymnasium.make_vec("TokaidoDuo-v0", 1, **options, **self.form)
         seen, info = self.env.reset(seed=script.base_seed)
@@ -212,7 +213,7 @@ class Vector(Played):
 class Sb3(Played):
     def __init__(self, script: Script, seat: int) -> None:
         sb3 = pytest.importorskip("tokaido_env.sb3")
-        self.form, self.seat = script.options("uint8", "afterstates"), seat
+        self.form, self.seat = script.options("uint8", "geometry", "afterstates"), seat
         options = {"seat": seat, "board": script.board, **self.form}
         self.env = sb3.TokaidoVecEnv(1, [Replayer(script, 1 - seat)], script.base_seed, **options)
         self.seen, self.mask = first(self.env.reset()), self.env.action_masks()[0]

@@ -11,6 +11,8 @@ from tokaido_env import Batch
 from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.features.afterstate_observation import AFTERSTATE_SHAPES
+from tokaido_env.features.lookahead_features import MAX_LOOKAHEAD
+from tokaido_env.features.network_inputs import N_GEOMETRY
 from tokaido_env.observers import observe
 from tokaido_env.spaces import observation_space
 
@@ -18,6 +20,7 @@ POOL = "family:train/5"
 FORMS: list[dict[str, Any]] = [
     {"observation": "float32", "see_board": True},
     {"observation": "uint8", "see_board": True},
+    {"observation": "geometry"},
     {"observation": "afterstates"},
 ]
 WITH_FORMS = pytest.mark.parametrize("form", FORMS, ids=lambda form: form["observation"])
@@ -33,17 +36,17 @@ def check_batch(batch: Batch, seen: Any, seats: npt.NDArray[Any]) -> None:
     for i in range(len(batch)):
         boards = batch.boards[batch.episode_info["board"][i] :][:1]
         seat, form = max(int(seats[i]), 0), batch_form(seen)
-        right = expected_observation(
-            boards, batch.states[i : i + 1], seat, form, not isinstance(seen, dict)
-        )
-        assert one(seen, i) == right
         sees_board = form in ("float32", "uint8")
+        right = expected_observation(boards, batch.states[i : i + 1], seat, form, sees_board)
+        assert one(seen, i) == right
         states = batch.states[i : i + 1]
         assert one(observe(boards, states, [seat], form, sees_board), 0) == right
 
 
 def batch_form(seen: Any) -> str:
-    return "afterstates" if isinstance(seen, dict) else str(seen.dtype)
+    if isinstance(seen, dict):
+        return "afterstates"
+    return "geometry" if seen.shape[1] == N_GEOMETRY else str(seen.dtype)
 
 
 # Batch
@@ -95,13 +98,16 @@ def test_observation_space__has_tight_bounds(form: dict[str, Any]) -> None:
     if form["observation"] == "afterstates":
         assert {name: each.shape for name, each in space.spaces.items()} == AFTERSTATE_SHAPES
         return
+    if form["observation"] == "geometry":
+        assert (space.shape, space.high.max()) == ((N_GEOMETRY,), MAX_LOOKAHEAD)
+        return
     assert space.shape == (N_FEATURES + N_BOARD_FEATURES,)
     assert (space.dtype, space.low.max()) == (np.dtype(form["observation"]), 0)
     assert space.high.max() == (1 if form["observation"] == "float32" else 255)
 
 
 def test_see_board__needs_a_vector_observation() -> None:
-    for observation in (None, "afterstates"):
+    for observation in (None, "geometry", "afterstates"):
         with pytest.raises(ValueError, match=r"^see_board: "):
             Batch(2, observation=observation, see_board=True)  # type: ignore[arg-type]
     quiet = Batch(2, observation=None)

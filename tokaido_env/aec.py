@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
 
 AGENTS = ("player_0", "player_1")
-ObservationFormat = Literal["dict", "box", "afterstates"]
-FORMATS: tuple[ObservationFormat, ...] = ("dict", "box", "afterstates")
+ObservationFormat = Literal["dict", "box", "geometry", "afterstates"]
+FORMATS: tuple[ObservationFormat, ...] = ("dict", "box", "geometry", "afterstates")
 _VECTORS: dict[str, Any] = {"dict": "float32", "box": "float32"}  # the format of `Batch`
 MaskLocation = Literal["both", "observation", "infos"]
 MASK_LOCATIONS: tuple[MaskLocation, ...] = ("both", "observation", "infos")
@@ -65,8 +65,8 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
             contain its index in `boards`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "dict" for the vector and the mask; "box" for the vector alone, with the mask
-            in `infos`; "afterstates" for the inputs of the networks, the features of each legal
-            action's afterstate as "actions", and the mask
+            in `infos`; "geometry" for the geometry and the mask; "afterstates" for the inputs of
+            the networks, the features of each legal action's afterstate as "actions", and the mask
             (`afterstate_observation.AFTERSTATE_SHAPES`).
         see_board: append the board features to the vector and to `state()` (`board_features`).
         mask: where to put the action mask: "observation" (the default), "infos" (the default for

@@ -56,7 +56,8 @@ class Batch(CopiedWhole):
         autoreset: start a finished game's next episode within the step that ended it.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "float32" in [0, 1], "uint8" for unscaled values (`observation.SCALES`),
-            "afterstates" for a dict of the networks' inputs
+            "geometry" for float32 values and what follows from the board
+            (`afterstate_observation.GEOMETRY`), "afterstates" for a dict of the networks' inputs
             (`afterstate_observation.AFTERSTATE_SHAPES`), or None for none.
         see_board: append the board features to each observation (`board_features`), which then
             has N_FEATURES + N_BOARD_FEATURES values.
@@ -320,7 +321,8 @@ class Batch(CopiedWhole):
 
         Args:
             games: indices (k,) (default: all), in which `Afterstates.game` counts.
-            inputs: "afterstates" for the networks' inputs, "float32" for the observation, or None.
+            inputs: "afterstates" for the networks' inputs, "geometry" or "float32" for these
+                observations, or None.
 
         Raises:
             IllegalMove: for a game at chance or over, naming the game and the remedy.

@@ -75,7 +75,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
             "alternate" (game + episode, modulo 2).
         board: as for `Batch`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
-        observation: "float32", "uint8" or "afterstates", as for `Batch`.
+        observation: "float32", "uint8", "geometry" or "afterstates", as for `Batch`.
         see_board: append the board features to the observation, as for `Batch`.
         illegal: "terminate" ends a game on an illegal action, with reward -1; "raise" raises
             `IllegalMove` and plays nothing.

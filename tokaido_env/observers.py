@@ -32,14 +32,16 @@ from tokaido_env.features.afterstate_observation import (
     AFTERSTATE_ROW,
     afterstate_arrays,
     observe_afterstates,
+    observe_geometry,
 )
 from tokaido_env.features.afterstates import AfterstateInputs, Afterstates, afterstates_of
+from tokaido_env.features.network_inputs import N_GEOMETRY
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 
-ObservationFormat = Literal["float32", "uint8", "afterstates"]
-AFTERSTATES = "afterstates"
-OBSERVATION_FORMATS = (*OBSERVATION_DTYPES, AFTERSTATES)
+ObservationFormat = Literal["float32", "uint8", "geometry", "afterstates"]
+GEOMETRY, AFTERSTATES = "geometry", "afterstates"
+OBSERVATION_FORMATS = (*OBSERVATION_DTYPES, GEOMETRY, AFTERSTATES)
 
 Observation = npt.NDArray[Any] | dict[str, npt.NDArray[Any]]
 """An array with one vector per game, or a dict of arrays."""
@@ -58,10 +60,10 @@ def check_observation(
     """
     check_choice("observation", observation, allowed)
     check_choice("see_board", see_board, (True, False))
-    if see_board and observation == AFTERSTATES:
+    if see_board and observation in (GEOMETRY, AFTERSTATES):
         raise ValueError(
-            "see_board: expected False with observation='afterstates', got True: the look-ahead "
-            "inputs describe the board"
+            f"see_board: expected False with observation='{observation}', got True: the look-ahead "
+            "features describe the board"
         )
     if see_board and observation is None:
         raise ValueError("see_board: needs an observation, got observation=None")
@@ -71,6 +73,8 @@ def observation_size(observation: object, see_board: object) -> int:
     """Return the number of values in the row of one game's observation."""
     if observation == AFTERSTATES:
         return AFTERSTATE_ROW
+    if observation == GEOMETRY:
+        return N_GEOMETRY
     return N_FEATURES + (N_BOARD_FEATURES if see_board else 0)
 
 
@@ -96,7 +100,7 @@ def observe(
 
     Returns:
         float32 or uint8 (n, N_FEATURES), N_BOARD_FEATURES wider with `see_board`; with
-        "afterstates" a dict of arrays.
+        "geometry" float32 (n, N_GEOMETRY), with "afterstates" a dict of arrays.
 
     Raises:
         TypeError: for an argument of a wrong type or dtype.
@@ -243,6 +247,8 @@ class Observer:
     ) -> None:
         if self._observation == AFTERSTATES:
             observe_afterstates(len(rows), *args, rows)
+        elif self._observation == GEOMETRY:
+            observe_geometry(len(rows), *args, rows)
         else:
             batch_kernels.observe(*args, self._units, self._static_part, cached_board, rows)
 
@@ -262,7 +268,7 @@ class GameObserver:
     """Writes the observations of one game at a time, on any board.
 
     Args:
-        observation: "float32" or "afterstates".
+        observation: "float32", "geometry" or "afterstates".
         see_board: append the board features to the vector.
     """
 
@@ -285,9 +291,10 @@ class GameObserver:
 
     def write(self, game: Game, seat: int, row: npt.NDArray[np.float32]) -> None:
         """Write the observation of a seat to a row, float32 (size,), as `new_row` returns it."""
-        if self._observation == AFTERSTATES:
+        if self._observation in (GEOMETRY, AFTERSTATES):
             seats = np.array([seat], np.int8)
-            observe_afterstates(1, _FIRST, game.boards, game.states, _NO_INFO, seats, row[None])
+            write = observe_geometry if self._observation == GEOMETRY else observe_afterstates
+            write(1, _FIRST, game.boards, game.states, _NO_INFO, seats, row[None])
         elif self._sees_board:
             encode_game(game.boards, game.states, 0, seat, row[:N_FEATURES])
             if self._cached_board is not game.boards:

@@ -48,8 +48,8 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         board: as for `Batch`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         seat: the learner's seat: 0, 1, "alternate" (game + episode, modulo 2) or "random".
-        observation: "float32", "uint8" or "afterstates", as for `Batch`; the last is a dict of
-            arrays, for `MultiInputPolicy`.
+        observation: "float32", "uint8", "geometry" or "afterstates", as for `Batch`; the last is a
+            dict of arrays, for `MultiInputPolicy`.
         see_board: as for `Batch`.
         render_mode: None, or "rgb_array" for `render` and `VecVideoRecorder`.
 

@@ -13,9 +13,10 @@ from tokaido_env.core.observation import SCALES
 from tokaido_env.features.afterstate_observation import (
     AFTERSTATE_FEATURES,
     AFTERSTATE_INPUTS,
+    GEOMETRY,
     bounds_of,
 )
-from tokaido_env.observers import AFTERSTATES, ObservationFormat, check_observation
+from tokaido_env.observers import ObservationFormat, check_observation
 
 
 def action_space() -> spaces.Discrete:
@@ -29,15 +30,17 @@ def observation_space(
     """Return the observation space.
 
     Args:
-        observation: "float32" or "uint8" for a vector, "afterstates" for a dict of arrays.
+        observation: "float32", "uint8" or "geometry" for a vector, "afterstates" for a dict.
         see_board: append the board features to the vector.
 
     Raises:
-        ValueError: for an unknown format, or `see_board` with afterstates.
+        ValueError: for an unknown format, or `see_board` with one that describes the board.
     """
     check_observation(observation, see_board)
-    if observation == AFTERSTATES:
+    if observation == "afterstates":
         return _afterstate_space()
+    if observation == "geometry":
+        return spaces.Box(*bounds_of(GEOMETRY))
     scales = np.concatenate([SCALES, BOARD_SCALES]) if see_board else SCALES
     if observation == "float32":
         return spaces.Box(0.0, 1.0, scales.shape, np.float32)

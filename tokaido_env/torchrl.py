@@ -46,7 +46,7 @@ from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, check_seed
 from tokaido_env.core.copying import CopiedWhole
-from tokaido_env.observers import AFTERSTATES, check_observation
+from tokaido_env.observers import AFTERSTATES, GEOMETRY, check_observation
 from tokaido_env.spaces import observation_space
 from tokaido_env.timestep import TimeStep
 
@@ -66,7 +66,8 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
         n: number of games.
         board: as for `Batch`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
-        observation: "float32", or "afterstates" for the inputs of the networks, and `actions`.
+        observation: "float32", "geometry", or "afterstates" for the inputs of the networks, and
+            `actions`.
         see_board: append the board features to each observation.
         device: of all tensors; games are played on the CPU (default: CPU).
 
@@ -84,12 +85,12 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
         *,
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
-        observation: Literal["float32", "afterstates"] = "float32",
+        observation: Literal["float32", "geometry", "afterstates"] = "float32",
         see_board: bool = False,
         device: torch.device | str | int | None = None,
     ) -> None:
         super().__init__(batch_size=[n], device=device)
-        check_observation(observation, see_board, ("float32", AFTERSTATES))
+        check_observation(observation, see_board, ("float32", GEOMETRY, AFTERSTATES))
         form: Any = {"observation": observation, "see_board": see_board}
         self.games = Batch(n, board, autoreset=False, reward=reward, **form)
         self._new_seed: int | None = None

@@ -21,6 +21,7 @@ HASHES = {
     "LAYOUT_HASH": (observation, "354a5c59f0613007"),
     "BOARD_LAYOUT_HASH": (board_features, "81d80f632769bf42"),
     "LOOKAHEAD_HASH": (lookahead_features, "6ba99954b8aa1156"),
+    "GEOMETRY_LAYOUT_HASH": (afterstate_observation, "b85d75668e3e2b91"),
     "AFTERSTATE_LAYOUT_HASH": (afterstate_observation, "bab80206496f7db7"),
     "INPUTS_HASH": (network_inputs, "065a0b1c0cf8fcdf"),
 }
@@ -28,6 +29,7 @@ LAYOUTS: dict[str, tuple[Any, ...]] = {
     "observation": observation.FEATURES,
     "board": board_features.BOARD_FEATURES,
     "look-ahead": lookahead_features.LOOKAHEAD,
+    "geometry": afterstate_observation.GEOMETRY,
     "inputs": afterstate_observation.AFTERSTATE_INPUTS,
     "actions": afterstate_observation.AFTERSTATE_FEATURES,
 }
@@ -86,6 +88,7 @@ SIZES = {
     "observation": (N_FEATURES, observation.SCALES),
     "board": (board_features.N_BOARD_FEATURES, board_features.BOARD_SCALES),
     "look-ahead": (lookahead_features.N_LOOKAHEAD, None),
+    "geometry": (network_inputs.N_GEOMETRY, None),
     "inputs": (afterstate_observation.N_OBSERVED, None),
     "actions": (afterstate_observation.N_AFTERSTATE, None),
 }

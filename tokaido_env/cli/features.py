@@ -8,22 +8,24 @@ from tokaido_env.core.observation import FEATURES, INDEX_FORMULAS, Feature, widt
 from tokaido_env.features.afterstate_observation import (
     AFTERSTATE_FEATURES,
     AFTERSTATE_INPUTS,
+    GEOMETRY,
     Column,
 )
 
 
 @cli.command("features")
 def main(options: cli.NoOptions) -> int:
-    """Print the layouts of the observation, the board features and afterstates."""
+    """Print the layouts of the observation, the board features, the geometry and afterstates."""
     print("\n\n".join(tables()))
     return 0
 
 
 def tables() -> list[str]:
-    """Return the tables as text: observation, board features, afterstates."""
+    """Return the tables as text: observation, board features, geometry, afterstates."""
     return [
         table_of("observation", FEATURES),
         table_of("board features, with see_board=True", BOARD_FEATURES),
+        columns_table("observation='geometry'", GEOMETRY),
         columns_table("observation, with observation='afterstates'", AFTERSTATE_INPUTS),
         columns_table("actions, with observation='afterstates'; a row", AFTERSTATE_FEATURES),
     ]

@@ -52,6 +52,7 @@ from tokaido_env.features.network_inputs import (
     ENDINGS,
     N_INPUTS,
     TERM_SCALES,
+    encode_geometry,
     encode_position,
 )
 from tokaido_env.features.terms import N_TERMS, TERMS, WEIGHTS
@@ -159,6 +160,17 @@ def _columns(table: Iterable[Entry]) -> tuple[Column, ...]:
     return tuple(columns)
 
 
+GEOMETRY = _columns(
+    (
+        *_observation_entries(),
+        *_lookahead_entries("my_", LOOKAHEAD),
+        *_lookahead_entries("their_", LOOKAHEAD),
+    )
+)
+"""The layout of the geometry observation, (N_GEOMETRY,)."""
+
+GEOMETRY_LAYOUT_HASH = layout_hash(GEOMETRY)
+
 AFTERSTATE_INPUTS = _columns(
     (
         *_observation_entries(),
@@ -249,6 +261,24 @@ def observe_afterstates(
         encode_position(boards[k], s, seat, scratch[0], row[:N_INPUTS])
         _write_afterstates(boards[k], s, mask, scratch[0], actions)
         expand_mask(mask, row[_MASK_AT:_MASK_END].view(np.uint64))
+
+
+@pooled(at_least=64)
+def observe_geometry(
+    first: int,
+    last: int,
+    games: Any,
+    boards: Any,
+    states: Any,
+    infos: Any,
+    seats: Any,
+    rows: Any,
+) -> None:
+    """Write geometry observations to `rows`, float32 (k, N_GEOMETRY); else as afterstates."""
+    for j in range(first, last):
+        i = index(games[j])
+        seat = max(int64(seats[j] if len(seats) else states[i]["player"]), 0)
+        encode_geometry(boards[index(infos[i]["board"])], states[i], seat, rows[j])
 
 
 @kernel

@@ -20,13 +20,19 @@ from tokaido_env.core.observation import FLOAT_QUOTIENTS, N_FEATURES, encode
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import NO_PLAYER, OVER, STATE
 from tokaido_env.features.evaluation import SCRATCH
-from tokaido_env.features.network_inputs import N_INPUTS, active_seat, encode_position
+from tokaido_env.features.network_inputs import (
+    N_GEOMETRY,
+    N_INPUTS,
+    active_seat,
+    encode_geometry,
+    encode_position,
+)
 
 CHANCE, DECISION, END = range(3)
 """What follows an afterstate: the values of `Afterstates.kind`."""
 
-AfterstateInputs = Literal["afterstates", "float32"]
-_WIDTHS = {"afterstates": N_INPUTS, "float32": N_FEATURES, None: 0}
+AfterstateInputs = Literal["afterstates", "geometry", "float32"]
+_WIDTHS = {"afterstates": N_INPUTS, "geometry": N_GEOMETRY, "float32": N_FEATURES, None: 0}
 
 
 class Afterstates(NamedTuple):
@@ -43,9 +49,10 @@ class Afterstates(NamedTuple):
             the end the seat that moved.
         kind: int8 (k,), what follows: CHANCE, DECISION or END.
         result: float32 (k,), at the end the reward of the seat that moved, else 0.
-        inputs: float32 (k, N_INPUTS), the inputs of the networks, or (k, N_FEATURES), the
-            observation; None without inputs. They are from the view of `viewer`: a value changes
-            its sign for the other seat. At the end the inputs after the first N_FEATURES are 0.
+        inputs: float32 (k, N_INPUTS), the inputs of the networks, (k, N_GEOMETRY), the geometry,
+            or (k, N_FEATURES), the observation; None without inputs. They are from the view of
+            `viewer`: a value changes its sign for the other seat. At the end the inputs after the
+            first N_FEATURES are 0.
     """
 
     game: Any
@@ -73,7 +80,7 @@ def afterstates_of(
         which: integers (n,), the index of each position's board.
         states: `STATE` (n,).
         legal: uint64 (n,), the legal actions as bits.
-        inputs: "afterstates", "float32" or None, see `Afterstates.inputs`.
+        inputs: "afterstates", "geometry", "float32" or None, see `Afterstates.inputs`.
         margin: whether results are score margins.
 
     Raises:
@@ -149,5 +156,7 @@ def _write_afterstate(
     width = out.inputs.shape[1]
     if width == N_INPUTS:
         encode_position(board, s, viewer, scratch, out.inputs[row])
+    elif width == N_GEOMETRY:
+        encode_geometry(board, s, viewer, out.inputs[row])
     elif width == N_FEATURES:
         encode(board, s, viewer, FLOAT_QUOTIENTS, out.inputs[row])
