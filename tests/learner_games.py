@@ -14,7 +14,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
 from tokaido_env.core.rng import agent_keys
-from tokaido_env.core.rules import legal_mask
+from tokaido_env.core.rules import legal_mask, scores_of
 from tokaido_env.features.afterstate_observation import (
     AFTERSTATE_INPUTS,
     GEOMETRY,
@@ -115,7 +115,9 @@ def expected_observation(
     flat = np.empty(N_FEATURES, np.float32)
     if observation in ("afterstates", "geometry"):
         expected = expected_afterstates(boards, states, seat)
-        return as_lists(expected if observation == "afterstates" else geometry_of(expected))
+        if observation == "geometry":
+            return _geometry(expected["observation"], scores_of(boards, states, 0), seat)
+        return as_lists(expected)
     encode_game(boards, states, 0, seat, flat)
     if observation == "uint8":
         flat = np.rint(flat * SCALES)
@@ -150,11 +152,12 @@ def expected_afterstates(boards: Any, states: Any, seat: int) -> dict[str, Any]:
     }
 
 
-def geometry_of(afterstates: dict[str, Any]) -> npt.NDArray[np.float32]:
-    """Return the columns of an afterstate observation without terms and endings."""
-    by_name = {each.name: each.slice for each in AFTERSTATE_INPUTS}
-    inputs = afterstates["observation"]
-    return np.concatenate([inputs[..., by_name[each.name]] for each in GEOMETRY], axis=-1)
+def _geometry(inputs: npt.NDArray[np.float32], points: Any, seat: int) -> list[float]:
+    """Return the numbers of the geometry, by name, from the inputs of networks and the scores."""
+    numbers = {each.name: inputs[each.slice] for each in AFTERSTATE_INPUTS}
+    numbers["my_points"] = np.array(points[seat]) / 16
+    numbers["their_points"] = np.array(points[1 - seat]) / 16
+    return [number for each in GEOMETRY for number in numbers[each.name].tolist()]
 
 
 def _exchanged(inputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -11,8 +11,8 @@ from tokaido_env import Batch
 from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.features.afterstate_observation import AFTERSTATE_SHAPES
+from tokaido_env.features.geometry_features import N_GEOMETRY
 from tokaido_env.features.lookahead_features import MAX_LOOKAHEAD
-from tokaido_env.features.network_inputs import N_GEOMETRY
 from tokaido_env.observers import observe
 from tokaido_env.spaces import observation_space
 

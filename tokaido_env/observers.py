@@ -35,7 +35,7 @@ from tokaido_env.features.afterstate_observation import (
     observe_geometry,
 )
 from tokaido_env.features.afterstates import AfterstateInputs, Afterstates, afterstates_of
-from tokaido_env.features.network_inputs import N_GEOMETRY
+from tokaido_env.features.geometry_features import N_GEOMETRY
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 

@@ -10,6 +10,7 @@ from tokaido_env.core import board_features, observation
 from tokaido_env.core.observation import N_FEATURES, layout_hash
 from tokaido_env.features import (
     afterstate_observation,
+    geometry_features,
     lookahead_features,
     network_inputs,
     terms,
@@ -21,7 +22,7 @@ HASHES = {
     "LAYOUT_HASH": (observation, "354a5c59f0613007"),
     "BOARD_LAYOUT_HASH": (board_features, "81d80f632769bf42"),
     "LOOKAHEAD_HASH": (lookahead_features, "6ba99954b8aa1156"),
-    "GEOMETRY_LAYOUT_HASH": (afterstate_observation, "b85d75668e3e2b91"),
+    "GEOMETRY_LAYOUT_HASH": (afterstate_observation, "e0421763dff11712"),
     "AFTERSTATE_LAYOUT_HASH": (afterstate_observation, "bab80206496f7db7"),
     "INPUTS_HASH": (network_inputs, "065a0b1c0cf8fcdf"),
 }
@@ -88,7 +89,7 @@ SIZES = {
     "observation": (N_FEATURES, observation.SCALES),
     "board": (board_features.N_BOARD_FEATURES, board_features.BOARD_SCALES),
     "look-ahead": (lookahead_features.N_LOOKAHEAD, None),
-    "geometry": (network_inputs.N_GEOMETRY, None),
+    "geometry": (geometry_features.N_GEOMETRY, None),
     "inputs": (afterstate_observation.N_OBSERVED, None),
     "actions": (afterstate_observation.N_AFTERSTATE, None),
 }

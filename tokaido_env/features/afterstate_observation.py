@@ -42,6 +42,7 @@ from tokaido_env.core.observation import FEATURES, Feature, layout_hash
 from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import EFFECT, MAX_COINS, MAX_PENDING, OVER, SETUP
 from tokaido_env.features.evaluation import SCRATCH, count_terms, evaluate, neighbour_counts
+from tokaido_env.features.geometry_features import POINTS, encode_geometry
 from tokaido_env.features.lookahead_features import (
     LOOKAHEAD,
     MAX_LOOKAHEAD,
@@ -52,7 +53,6 @@ from tokaido_env.features.network_inputs import (
     ENDINGS,
     N_INPUTS,
     TERM_SCALES,
-    encode_geometry,
     encode_position,
 )
 from tokaido_env.features.terms import N_TERMS, TERMS, WEIGHTS
@@ -110,8 +110,8 @@ _TERM_LIMITS: dict[str, int] = {
 }
 """The highest count of each term that is never negative; the others fill 16 bits."""
 
-_ABOVE_ONE = ("sale", "crowd", "step", "steps", "left", "ring")
-"""Last words of the names of look-ahead features that may exceed 1."""
+_ABOVE_ONE = ("points", "sale", "crowd", "step", "steps", "left", "ring")
+"""Last words of the names of features that may exceed 1."""
 
 
 def _observation_entries() -> Iterator[Entry]:
@@ -163,6 +163,8 @@ def _columns(table: Iterable[Entry]) -> tuple[Column, ...]:
 GEOMETRY = _columns(
     (
         *_observation_entries(),
+        *_lookahead_entries("my_", POINTS),
+        *_lookahead_entries("their_", POINTS),
         *_lookahead_entries("my_", LOOKAHEAD),
         *_lookahead_entries("their_", LOOKAHEAD),
     )

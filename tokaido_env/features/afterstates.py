@@ -20,13 +20,8 @@ from tokaido_env.core.observation import FLOAT_QUOTIENTS, N_FEATURES, encode
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import NO_PLAYER, OVER, STATE
 from tokaido_env.features.evaluation import SCRATCH
-from tokaido_env.features.network_inputs import (
-    N_GEOMETRY,
-    N_INPUTS,
-    active_seat,
-    encode_geometry,
-    encode_position,
-)
+from tokaido_env.features.geometry_features import N_GEOMETRY, encode_geometry
+from tokaido_env.features.network_inputs import N_INPUTS, active_seat, encode_position
 
 CHANCE, DECISION, END = range(3)
 """What follows an afterstate: the values of `Afterstates.kind`."""

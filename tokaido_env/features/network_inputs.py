@@ -51,9 +51,6 @@ ENDINGS = (
 )
 _ENDING_LIMIT = 300  # positions of an exact search; longer ones count as no line
 
-N_GEOMETRY = N_FEATURES + 2 * N_LOOKAHEAD
-"""Numbers of the geometry: the observation, my look-ahead features, then theirs."""
-
 N_INPUTS = _ENDINGS_AT + 2 * len(ENDINGS)
 """Inputs for a position: the observation, my terms, then theirs, my look-ahead features, then
 theirs, and the endings in my view, mine and theirs."""
@@ -124,27 +121,6 @@ def encode_position(board: Row, s: Row, seat: Seat, scratch: Row, inputs: Any) -
         sign = np.float32(1 - 2 * side)
         inputs[_ENDINGS_AT + 2 * side] = sign * exists * result
         inputs[_ENDINGS_AT + 2 * side + 1] = exists
-
-
-@kernel
-def encode_geometry(board: Row, s: Row, seat: Seat, out: Any) -> None:
-    """Write a seat's observation and the look-ahead features of both seats.
-
-    At the set-up and after the end, which have no look-ahead, the numbers after the observation
-    are 0.
-
-    Args:
-        board: a row of `BOARD`.
-        s: a row of `STATE`.
-        seat: the seat that views the position.
-        out: float32 (N_GEOMETRY,), overwritten.
-    """
-    encode(board, s, seat, FLOAT_QUOTIENTS, out[:N_FEATURES])
-    if int(s["phase"]) in (SETUP, OVER):
-        out[N_FEATURES:] = 0.0
-        return
-    write_lookahead(board, s, seat, out[N_FEATURES : N_FEATURES + N_LOOKAHEAD])
-    write_lookahead(board, s, 1 - seat, out[N_FEATURES + N_LOOKAHEAD :])
 
 
 @kernel
