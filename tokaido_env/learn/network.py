@@ -34,19 +34,23 @@ ROW_MULTIPLE = 512
 class ValueNetwork(nn.Module):
     """The trainable network of a policy, with the same tensor names.
 
-    Its values begin as the heuristic's evaluation (`start_as_heuristic`).
-
     Args:
         sizes: widths of the layers.
+        random: begin with random weights and values of 0; otherwise values begin as the
+            heuristic's evaluation (`start_as_heuristic`).
     """
 
-    def __init__(self, sizes: LayerSizes) -> None:
+    def __init__(self, sizes: LayerSizes, random: bool = False) -> None:
         super().__init__()
         self.sizes = sizes
         self.first = nn.Linear(N_INPUTS, sizes.first)
         self.second = nn.Linear(sizes.first, sizes.second)
         self.value = nn.Linear(sizes.second, 1)
-        start_as_heuristic(self)
+        if random:
+            nn.init.zeros_(self.value.weight)
+            nn.init.zeros_(self.value.bias)
+        else:
+            start_as_heuristic(self)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return the values of positions as log odds / 2, float32 (n,).

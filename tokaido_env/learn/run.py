@@ -45,7 +45,7 @@ from tokaido_env.learn.run_folder import (
     load_ladder,
     load_settings,
 )
-from tokaido_env.learn.settings import RunError, RunSettings
+from tokaido_env.learn.settings import RANDOM, RunError, RunSettings
 from tokaido_env.tensor_file import read_tensors, write_tensors
 
 Figures = dict[str, Any]
@@ -169,7 +169,7 @@ class Run:
         A run with checkpoints does not need the policy to start from, which may be gone.
         """
         network = _new_network(self.settings)
-        if self.settings.start_from and not checkpoints(self.folder):
+        if self.settings.start_policy and not checkpoints(self.folder):
             self.splits = _load_start(self.settings, network)
         return network.to(_torch_device(self.settings.device))
 
@@ -296,12 +296,12 @@ def _load_tensors(
 def _new_network(settings: RunSettings) -> ValueNetwork:
     """Return an untrained network."""
     torch.manual_seed(seed32(settings.seed))
-    return ValueNetwork(settings.sizes)
+    return ValueNetwork(settings.sizes, settings.start_from == RANDOM)
 
 
 def _load_start(settings: RunSettings, network: ValueNetwork) -> list[str]:
     """Load the policy to start from; return the splits that it was trained on."""
-    start = Policy.load(settings.start_from)
+    start = Policy.load(settings.start_policy)
     load_policy(network, start)
     return splits_of(start.training)
 
@@ -325,7 +325,7 @@ def begin(folder: str | Path, settings: RunSettings) -> None:
         PolicyError: if the policy to start from is missing or damaged.
         Others: as `create_folder`.
     """
-    if settings.start_from:
+    if settings.start_policy:
         _load_start(settings, _new_network(settings))
     create_folder(folder, settings)
 

@@ -17,6 +17,9 @@ from tokaido_env.files import expand_home
 MAX_DECISIONS = 2**24  # of one rollout; a decision takes about half a kilobyte
 MAX_WIDTH = 2**12  # a policy file of this width takes up to 85 MB
 
+RANDOM = "random"
+"""`start_from` random weights."""
+
 TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
 RATE = Parameter(float, 1e-9, 1)
 _NORM = Parameter(float, 1e-6, 1e6)
@@ -62,7 +65,8 @@ class RunSettings:
     start_from: str = setting(
         "",
         TEXT,
-        "policy file to start from; empty: an untrained network, which plays like heuristic",
+        "policy file to start from; empty: a network that plays like heuristic; random: random "
+        "weights, which know nothing",
     )
     width: int = setting(256, COUNT, _WIDTH)
     second_width: int = setting(0, Parameter(int, 0), _SECOND_WIDTH)
@@ -142,6 +146,11 @@ class RunSettings:
         """The run's length, in updates or rounds."""
         length: int = getattr(self, self.LENGTH)
         return length
+
+    @property
+    def start_policy(self) -> str:
+        """The policy file to start from; empty for none."""
+        return "" if self.start_from == RANDOM else self.start_from
 
     @property
     def sizes(self) -> LayerSizes:
