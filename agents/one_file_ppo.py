@@ -1,24 +1,23 @@
 """PPO in self-play in one file, to read and to change, with only `Batch` and PyTorch.
 
     python agents/one_file_ppo.py --decisions 3276800 --seed 1 --file weights.pt
-    python agents/one_file_ppo.py --track afterstates --minutes 30 --file weights.pt
+    python agents/one_file_ppo.py --track afterstates --minutes 30 --log logs/ppo  # for TensorBoard
     tokaido evaluate python:agents.one_file_ppo:NetworkAgent,file=weights.pt random --games 1000
 
 One network plays both seats of many games. A value is the expected result of the player to decide,
 and a player may decide several times in a row. So the advantages flip the sign of the next value
 only where another player decides next (`TimeStep.next_player`). The rest is PPO (Schulman et al.
-2017) with masked actions (Huang and Ontañón 2020). 3.3 million decisions take 141 seconds on two
-cores. The program ends with a match against `greedy`.
+2017) with masked actions (Huang and Ontañón 2020).
 
-On the track `raw` the network reads the observation. On `afterstates` it reads the inputs of our
-networks, and scores each action from the features of its afterstate; a rollout takes 0.9 GB.
+On the tracks `raw` and `geometry` the network reads these observations. On `afterstates` it reads
+the inputs of our networks, and scores each action by its afterstate; a rollout takes 0.9 GB.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,16 +30,36 @@ from tokaido_env.arena.tournament import play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.features.afterstate_observation import N_AFTERSTATE, N_OBSERVED
+from tokaido_env.features.geometry_features import N_GEOMETRY
 from tokaido_env.learn.budget import Budget
-from tokaido_env.observers import ObservationFormat, masks, observation_size, observe
+from tokaido_env.observers import ObservationFormat, masks, observe
 
 GAMES, STEPS = 1024, 64  # of a rollout
-EPOCHS, MINIBATCH_SIZE = 4, 4096
-LEARNING_RATE, ENTROPY_COEF, VALUE_COEF, CLIP_RANGE = 1e-3, 0.01, 0.5, 0.2
-GAE_LAMBDA, MAX_GRAD_NORM = 0.95, 0.5
-TRACKS: dict[str, ObservationFormat] = {"raw": "float32", "afterstates": "afterstates"}
+EPOCHS, MINIBATCH_SIZE, SCORE_EVERY = 4, 4096, 10
+VALUE_COEF, CLIP_RANGE, MAX_GRAD_NORM = 0.5, 0.2, 0.5
+FORMATS: dict[int, tuple[ObservationFormat, bool]] = {  # and `see_board`, by numbers of inputs
+    N_FEATURES: ("float32", False),
+    N_FEATURES + N_BOARD_FEATURES: ("float32", True),
+    N_GEOMETRY: ("geometry", False),
+    N_OBSERVED: ("afterstates", False),
+}
+TRACKS = {"raw": N_FEATURES, "geometry": N_GEOMETRY, "afterstates": N_OBSERVED}
+
+
+class Settings(NamedTuple):
+    """What to change first: each is an option of the command line."""
+
+    board: str = "shikoku"  # or a pool: then the track `raw` also reads the board features
+    width: int = 256  # units of each layer
+    learning_rate: float = 1e-3  # Adam's, at the start; falls to 0 with the budget
+    gae_lambda: float = 0.95
+    entropy_coef: float = 0.01
+
+
+DEFAULTS = Settings()
 
 
 class ActionScores(nn.Module):
@@ -53,12 +72,7 @@ class ActionScores(nn.Module):
         nn.init.orthogonal_(self.by_id.weight, 0.01)
 
     def forward(self, hidden: Tensor, actions: Tensor) -> Tensor:
-        """Return the scores of all actions, (n, N_ACTIONS).
-
-        Args:
-            hidden: float32 (n, width), the units of the trunk.
-            actions: float32 (n, N_ACTIONS, N_AFTERSTATE), features of each action's afterstate.
-        """
+        """Return scores (n, N_ACTIONS), from actions (n, N_ACTIONS, N_AFTERSTATE)."""
         units = torch.relu(self.afterstate(actions) + self.context(hidden)[:, None])
         scores: Tensor = self.score(units).squeeze(2) + self.by_id(hidden)
         return scores
@@ -68,7 +82,7 @@ class Network(nn.Module):
     """Computes log-probabilities of actions and the value for the player to decide, -1 to 1.
 
     Args:
-        inputs: length of the observation; with N_OBSERVED actions are scored by their afterstates.
+        inputs: one of `FORMATS`; with N_OBSERVED actions are scored by their afterstates.
         width: units of each layer.
     """
 
@@ -76,12 +90,9 @@ class Network(nn.Module):
         super().__init__()
         self.inputs = inputs
         layers = [nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
-        self.trunk = nn.Sequential(*layers)
-        self.value = nn.Linear(width, 1)
-        self.policy: nn.Module
-        if inputs == N_OBSERVED:
-            self.policy = ActionScores(width)
-        else:
+        self.trunk, self.value = nn.Sequential(*layers), nn.Linear(width, 1)
+        self.policy: Any = ActionScores(width)
+        if inputs != N_OBSERVED:
             self.policy = nn.Linear(width, N_ACTIONS)
             nn.init.orthogonal_(self.policy.weight, 0.01)
 
@@ -99,16 +110,11 @@ class Network(nn.Module):
 
 
 def tensors(observed: Any, mask: npt.NDArray[Any]) -> list[Tensor]:
-    """Return the arguments of the network: observation, mask and, if there are any, actions.
-
-    Args:
-        observed: float32 (n, inputs), or the dict of the observation "afterstates".
-        mask: int8 or bool (n, N_ACTIONS), 1 = legal.
-    """
+    """Return the arguments of the network: observation, mask and, if there are any, actions."""
+    legal = torch.as_tensor(mask) > 0
     if not isinstance(observed, dict):
-        return [torch.as_tensor(observed), torch.as_tensor(mask) > 0]
-    inputs, actions = (torch.as_tensor(observed[name]) for name in ("observation", "actions"))
-    return [inputs, torch.as_tensor(mask) > 0, actions]
+        return [torch.as_tensor(observed), legal]
+    return [torch.as_tensor(observed["observation"]), legal, torch.as_tensor(observed["actions"])]
 
 
 class NetworkAgent(Agent):
@@ -128,25 +134,19 @@ class NetworkAgent(Agent):
             network = Network(inputs, width)
             network.load_state_dict(weights)
         self.network = network
-        self.track = "afterstates" if network.inputs == N_OBSERVED else "raw"
-        self.see_board = self.track == "raw" and network.inputs > N_FEATURES
 
+    @torch.no_grad()
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
         """Return actions, as `Agent.act`."""
-        observed = observe(boards, states, None, TRACKS[self.track], self.see_board)
-        with torch.no_grad():
-            log_probs, _ = self.network(*tensors(observed, masks(legal)))
-        actions: npt.NDArray[np.int64] = log_probs.argmax(dim=1).numpy()
-        return actions
+        observed = observe(boards, states, None, *FORMATS[self.network.inputs])
+        log_probs, _ = self.network(*tensors(observed, masks(legal)))
+        return log_probs.argmax(dim=1).numpy()  # type: ignore[no-any-return]
 
 
 class Rollout:
     """Stores `STEPS` decisions of `GAMES` games, in tensors (STEPS, GAMES, …).
 
     `sign` is 1 where the same player decides next, -1 for the other, and 0 at the end of a game.
-
-    Args:
-        inputs: as for `Network`.
     """
 
     def __init__(self, inputs: int = N_FEATURES) -> None:
@@ -160,46 +160,14 @@ class Rollout:
         self.action, self.log_prob = zeros(dtype=torch.int64), zeros()
         self.value, self.reward, self.sign = zeros(), zeros(), zeros()
 
-    def advantages(self, last: Tensor) -> Tensor:
-        """Return the generalised advantages, float32 (STEPS, GAMES).
-
-        Args:
-            last: float32 (GAMES,), the values after the last step.
-        """
-        next_value, advantage = last, torch.zeros(GAMES)
-        out = torch.zeros(STEPS, GAMES)
+    def advantages(self, last: Tensor, gae_lambda: float) -> Tensor:
+        """Return the generalised advantages, float32 (STEPS, GAMES), with the `last` values."""
+        next_value, advantage, out = last, torch.zeros(GAMES), torch.zeros(STEPS, GAMES)
         for t in reversed(range(STEPS)):
             delta = self.reward[t] + self.sign[t] * next_value - self.value[t]
-            out[t] = advantage = delta + GAE_LAMBDA * self.sign[t] * advantage
+            out[t] = advantage = delta + gae_lambda * self.sign[t] * advantage
             next_value = self.value[t]
         return out
-
-
-def train(
-    budget: Budget, seed: int, board: str = "shikoku", width: int = 256, track: str = "raw"
-) -> Network:
-    """Train a network, and print the number of decisions every ten updates.
-
-    On a pool of boards the network of the track `raw` also gets the board features.
-    """
-    torch.manual_seed(seed)
-    see_board = track == "raw" and len(BoardPool.load(board)) > 1
-    batch = Batch(GAMES, board, observation=TRACKS[track], see_board=see_board)
-    inputs = N_OBSERVED if track == "afterstates" else observation_size("float32", see_board)
-    network, rollout = Network(inputs, width), Rollout(inputs)
-    optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)
-    timestep, update = batch.reset(seed=seed), 0
-    while (left := budget.left) > 0:
-        for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * left
-        timestep = collect(network, batch, timestep, rollout)
-        last = network(*tensors(timestep.observation, timestep.mask))[1]
-        learn(network, optimizer, rollout, rollout.advantages(last.detach()))
-        budget.spend(STEPS * GAMES, network)
-        update += 1
-        if update % 10 == 0 or not budget.left:
-            print(f"{budget.decisions:>10,} decisions", flush=True)
-    return network
 
 
 @torch.no_grad()
@@ -221,65 +189,81 @@ def collect(network: Network, batch: Batch, timestep: Any, rollout: Rollout) -> 
     return timestep
 
 
-def learn(
-    network: Network, optimizer: torch.optim.Optimizer, rollout: Rollout, advantages: Tensor
-) -> None:
-    """Take PPO's gradient steps on a rollout.
-
-    Args:
-        network: the network, changed in place.
-        optimizer: of its parameters.
-        rollout: the decisions.
-        advantages: float32 (STEPS, GAMES), of the decisions.
-    """
-    flat = [
-        tensor.reshape(STEPS * GAMES, *tensor.shape[2:])
-        for tensor in (rollout.action, rollout.log_prob, advantages, *rollout.seen)
-    ]
-    target = (advantages + rollout.value).reshape(-1).clamp(-1, 1)
-    has_choice = rollout.mask.sum(dim=2).reshape(-1) > 1  # a single legal action teaches nothing
+def learn(network: Network, optimizer: Any, rollout: Rollout, last: Tensor, s: Settings) -> float:
+    """Take PPO's gradient steps on a rollout with the `last` values; return the mean loss."""
+    advantages = rollout.advantages(last, s.gae_lambda)
+    columns = rollout.action, rollout.log_prob, advantages, advantages + rollout.value
+    flat = [tensor.flatten(0, 1) for tensor in (*columns, *rollout.seen)]
+    has_choice = rollout.mask.sum(dim=2).flatten() > 1  # a single legal action teaches nothing
+    losses = []
     for _ in range(EPOCHS):
         for rows in torch.split(torch.randperm(STEPS * GAMES), MINIBATCH_SIZE):
-            action, old_log_prob, advantage, *seen = (tensor[rows] for tensor in flat)
+            action, old_log_prob, advantage, target, *seen = (tensor[rows] for tensor in flat)
             log_probs, value = network(*seen)
             log_prob = log_probs.gather(1, action[:, None]).squeeze(1)
             ratio, free = (log_prob - old_log_prob).exp(), has_choice[rows]
             scaled = (advantage - advantage[free].mean()) / (advantage[free].std() + 1e-8)
-            clipped = torch.min(
-                ratio * scaled, ratio.clamp(1 - CLIP_RANGE, 1 + CLIP_RANGE) * scaled
-            )
+            near = ratio.clamp(1 - CLIP_RANGE, 1 + CLIP_RANGE)
+            clipped = torch.min(ratio * scaled, near * scaled)
             entropy = -(log_probs.exp() * log_probs.clamp(min=-50)).sum(dim=1)
-            loss = -(clipped + ENTROPY_COEF * entropy)[free].mean()
-            loss = loss + VALUE_COEF * (value - target[rows]).square().mean()
+            loss = -(clipped + s.entropy_coef * entropy)[free].mean()
+            loss = loss + VALUE_COEF * (value - target.clamp(-1, 1)).square().mean()
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), MAX_GRAD_NORM)
             optimizer.step()
+            losses.append(loss.item())
+    return float(np.mean(losses))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Train a network and play a match; return the exit status."""
+def train(budget: Budget, seed: int, track: str = "raw", settings: Settings = DEFAULTS) -> Network:
+    """Train a network, and print the figures of each update."""
+    torch.manual_seed(seed)
+    see_board = track == "raw" and len(BoardPool.load(settings.board)) > 1
+    inputs = TRACKS[track] + N_BOARD_FEATURES * see_board
+    observation, see_board = FORMATS[inputs]
+    batch = Batch(GAMES, settings.board, observation=observation, see_board=see_board)
+    network, rollout = Network(inputs, settings.width), Rollout(inputs)
+    agent, greedy = NetworkAgent(network=network), make("greedy")
+    optimizer = torch.optim.Adam(network.parameters(), eps=1e-5)
+    timestep, updates = batch.reset(seed=seed), 0
+    while (left := budget.left) > 0:
+        for group in optimizer.param_groups:
+            group["lr"] = settings.learning_rate * left
+        timestep = collect(network, batch, timestep, rollout)
+        last = network(*tensors(timestep.observation, timestep.mask))[1].detach()
+        figures = {"loss": learn(network, optimizer, rollout, last, settings)}
+        figures["game_length"] = STEPS * GAMES / max(1, int((rollout.sign == 0).sum()))
+        if updates % SCORE_EVERY == 0:
+            figures["score_against_greedy"] = play_match(agent, greedy, 200, seed).score
+        budget.spend(STEPS * GAMES, network, **figures)
+        updates += 1
+    return network
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train a network and play a match against `greedy`."""
     parser = argparse.ArgumentParser(description="PPO in self-play in one file.")
     Budget.add_options(parser, decisions=50 * STEPS * GAMES)
-    track = "inputs of the network: the observation or also afterstates (default: raw)"
+    track = "what the network reads (default: raw)"
     parser.add_argument("--track", choices=TRACKS, default="raw", help=track)
     parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
-    games = "games of the match against greedy, an even number (default: 4000)"
+    for name, value in DEFAULTS._asdict().items():
+        about = f"see `Settings` (default: {value})"
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=type(value), default=value, help=about)
+    games = "games of the match, an even number (default: 4000)"
     parser.add_argument("--games", type=int, default=4000, help=games)
-    board = "board, or pool such as family:train/1000 (default: shikoku)"
-    parser.add_argument("--board", default="shikoku", help=board)
-    parser.add_argument("--width", type=int, default=256, help="units of a layer (default: 256)")
     parser.add_argument("--file", help="file for the weights (default: none)")
-    options = parser.parse_args(arguments)
-    about = options.seed, options.board, options.width, options.track
-    network = train(Budget.of(options), *about)
-    if options.file:
-        torch.save(network.state_dict(), options.file)
-    match = play_match(NetworkAgent(network=network), make("greedy"), options.games, options.seed)
+    given = parser.parse_args(arguments)
+    settings = Settings(*(getattr(given, name) for name in Settings._fields))
+    network = train(Budget.of(given), given.seed, given.track, settings)
+    if given.file:
+        torch.save(network.state_dict(), given.file)
+    match = play_match(NetworkAgent(network=network), make("greedy"), given.games, given.seed)
     low, high = match.interval
-    print(f"against greedy: {match.score:.1%} ({low:.1%} - {high:.1%}, {options.games:,} games)")
-    return 0
+    print(f"against greedy: {match.score:.1%} ({low:.1%} - {high:.1%}, {given.games:,} games)")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -41,7 +41,7 @@ TD_UPDATE = 38_000  # decisions of an update of td, about
 AZ_ROUNDS, AZ_GAMES, GAME = 8, 128, 90  # the last: decisions of a game, about
 SPEEDS = {"td": 38_000, "alphazero": 1_500}  # decisions/s on two cores, about
 FIXED, UNTRAINED = "none", "untrained"
-TRACKS = "raw", "afterstates"
+TRACKS = "raw", "geometry", "afterstates"
 
 
 class Budget(NamedTuple):
@@ -87,12 +87,14 @@ class Script(NamedTuple):
         agent: class in it that plays from the saved file.
         budgets: that it is run for.
         threads: whether it has an option `--threads`.
+        tracks: that it is run on.
     """
 
     file: str
     agent: str
     budgets: tuple[str, ...] = TRAINED
     threads: bool = False
+    tracks: tuple[str, ...] = ("raw", "afterstates")
 
     def run(self, path: Path, track: str, budget: Budget, seed: int) -> Run:
         """Return a run of the script."""
@@ -144,8 +146,8 @@ METHODS: dict[str, Fixed | Script | Train] = {
     "random": Fixed("random"),
     "heuristic": Fixed("heuristic"),
     "sb3": Script("docs/recipes/sb3_self_play.py", "ModelAgent"),
-    "one_file_ppo": Script("agents/one_file_ppo.py", "NetworkAgent"),
-    "one_file_td": Script("agents/one_file_td.py", "ValueAgent"),
+    "one_file_ppo": Script("agents/one_file_ppo.py", "NetworkAgent", tracks=TRACKS),
+    "one_file_td": Script("agents/one_file_td.py", "ValueAgent", tracks=TRACKS),
     "torchrl_ppo": Script("docs/recipes/torchrl_ppo.py", "NetworkAgent", threads=True),
     "dqn": Script("docs/recipes/tianshou_dqn.py", "TianshouAgent", SHORT),
     "td": Train("td"),
@@ -171,7 +173,7 @@ def cells(methods: Sequence[str], budgets: Sequence[str]) -> Iterator[Cell]:
     for budget in budgets:
         for name in methods:
             method = METHODS[name]
-            tracks = TRACKS if isinstance(method, Script) else TRACKS[1:]
+            tracks = method.tracks if isinstance(method, Script) else TRACKS[-1:]
             if isinstance(method, Fixed):
                 tracks = ("none",)
             if budget in method.budgets:

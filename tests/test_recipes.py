@@ -27,6 +27,7 @@ from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.features.afterstate_observation import N_OBSERVED
+from tokaido_env.features.geometry_features import N_GEOMETRY
 from tokaido_env.features.network_inputs import N_INPUTS
 from tokaido_env.observers import masks, observe
 from tokaido_env.text import TextFormat
@@ -56,7 +57,7 @@ def recipe_of(name: str) -> Any:
 
 
 SMALL = {"GAMES": 8, "STEPS": 16, "MINIBATCH": 64, "MINIBATCH_SIZE": 64, "COLLECTED": 160}
-TRACKED = {  # scripts with two tracks: the package that they need, their agent and inputs
+TRACKED = {  # scripts with tracks: the package that they need, their agent and inputs
     "agents/one_file_ppo.py": ("torch", "NetworkAgent", N_OBSERVED),
     "agents/one_file_td.py": ("torch", "ValueAgent", N_INPUTS),
     "docs/recipes/sb3_self_play.py": ("sb3_contrib", "ModelAgent", N_OBSERVED),
@@ -82,12 +83,15 @@ def test_script__trains_on_each_track_and_its_agent_plays_from_a_file(
         if hasattr(module, name):
             monkeypatch.setattr(module, name, value)
     file = tmp_path / "weights.pt"
-    for track, size in (("raw", N_FEATURES), ("afterstates", inputs)):
+    tracks = {"raw": N_FEATURES, "geometry": N_GEOMETRY, "afterstates": inputs}
+    for track in module.TRACKS:
         budget = Budget(300, curve=tmp_path / track)
         network = module.train(budget, seed=1, track=track)
         assert 300 <= budget.decisions < 5000
         torch.save(network.state_dict(), file)
-        assert any(weight.shape[-1:] == (size,) for weight in network.state_dict().values())
+        assert any(
+            weight.shape[-1:] == (tracks[track],) for weight in network.state_dict().values()
+        )
         player = make(f"python:{ROOT / script}:{agent},file={file}")
         assert play_match(player, make("random"), 8, 0).results.size == 8
         *_, last = sorted((tmp_path / track).iterdir())

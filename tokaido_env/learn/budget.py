@@ -1,4 +1,4 @@
-"""The budget of a training script: decisions or minutes, with weights saved at each tenth."""
+"""The budget of a training script: decisions or minutes, with weights and figures on the way."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.utils.tensorboard import SummaryWriter
 
 
 class Budget:
@@ -20,6 +21,7 @@ class Budget:
         minutes: instead of decisions, from now on.
         curve: folder for the weights at each tenth of the budget, for a learning curve. A file
             DECISIONS-SECONDS.pt is named by the decisions and the processor time until then.
+        log: folder for TensorBoard's files (default: none).
 
     Attributes:
         decisions: number of decisions so far.
@@ -30,12 +32,14 @@ class Budget:
         decisions: int | None = None,
         minutes: float | None = None,
         curve: str | Path | None = None,
+        log: str | Path | None = None,
     ) -> None:
         if (decisions is None) == (minutes is None):
             raise ValueError("expected either decisions or minutes")
         self._most, self._seconds = decisions, 60 * (minutes or 0)
         self._start, self._tenths = time.monotonic(), 0
         self._curve = None if curve is None else Path(curve)
+        self._events = None if log is None else SummaryWriter(str(log))
         self.decisions = 0
 
     @property
@@ -45,8 +49,11 @@ class Budget:
             return max(0.0, 1 - (time.monotonic() - self._start) / self._seconds)
         return max(0.0, 1 - self.decisions / self._most) if self._most else 0.0
 
-    def spend(self, decisions: int, module: nn.Module) -> None:
-        """Count the decisions of an update; save the module's weights at each tenth."""
+    def spend(self, decisions: int, module: nn.Module, **figures: float) -> None:
+        """Count the decisions of an update; save the module's weights at each tenth.
+
+        Figures of the update are printed, and written for TensorBoard.
+        """
         self.decisions += decisions
         tenths = int(10 * (1 - self.left) + 1e-9)
         if self._curve is not None and tenths > self._tenths:
@@ -54,10 +61,16 @@ class Budget:
             name = f"{self.decisions:010d}-{time.process_time():.0f}.pt"
             torch.save(module.state_dict(), self._curve / name)
         self._tenths = tenths
+        if figures:
+            shown = ", ".join(f"{name} {value:.3g}" for name, value in figures.items())
+            print(f"{self.decisions:>11,} decisions, {self.left:4.0%} left: {shown}", flush=True)
+        if self._events is not None:
+            for name, value in figures.items():
+                self._events.add_scalar(name, value, self.decisions)
 
     @classmethod
     def add_options(cls, parser: argparse.ArgumentParser, decisions: int) -> None:
-        """Add `--decisions`, with this default, `--minutes` and `--curve` to a parser."""
+        """Add `--decisions`, with this default, `--minutes`, `--curve` and `--log` to a parser."""
         budget = parser.add_mutually_exclusive_group()
         count = "decisions of the training, rounded up to whole updates (default: %(default)s)"
         budget.add_argument("--decisions", type=int, default=decisions, help=count)
@@ -65,9 +78,10 @@ class Budget:
         budget.add_argument("--minutes", type=float, help=minutes)
         curve = "folder for the weights at each tenth of the budget (default: none)"
         parser.add_argument("--curve", help=curve)
+        parser.add_argument("--log", help="folder for TensorBoard (default: none)")
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Budget:
         """Return the budget of parsed options; it starts now."""
         decisions = options.decisions if options.minutes is None else None
-        return cls(decisions, options.minutes, options.curve)
+        return cls(decisions, options.minutes, options.curve, options.log)
