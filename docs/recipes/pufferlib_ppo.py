@@ -1,7 +1,7 @@
 """PPO by self-play with PufferLib, from afterstates, with action masks.
 
     pip install pufferlib-core==3.0.23
-    python docs/recipes/pufferlib_ppo.py --decisions 4000000 --seed 1 --file weights.pt
+    python docs/recipes/pufferlib_ppo.py --decisions 9000000 --seed 1 --file weights.pt
     tokaido evaluate python:docs/recipes/pufferlib_ppo.py:NetworkAgent,file=weights.pt heuristic
 
 PufferLib assumes one player: it multiplies the next value by `1 - terminal`. Here one network plays
@@ -160,7 +160,7 @@ def main() -> None:
     """Train and play a match."""
     parser = argparse.ArgumentParser(description="PPO by self-play with PufferLib.")
     add = parser.add_argument
-    add("--decisions", type=int, default=4_000_000, help="decisions (default: %(default)s)")
+    add("--decisions", type=int, default=9_000_000, help="decisions (default: %(default)s)")
     add("--seed", type=int, default=1, help="random seed (default: 1)")
     add("--file", help="file for the weights (default: none)")
     add("--threads", type=int, default=1, help="threads of PyTorch (default: 1)")
