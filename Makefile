@@ -7,6 +7,7 @@
 # make certify-rllib  run RLlib's check and our tests of it, in a separate environment
 # make certify-all    check every library in four environments; run the recipes
 # make test-cuda  compile the GPU code and test it, in a separate environment
+# make test-pufferlib  run PufferLib's recipe, in a separate environment of 7 GB
 # make docs       build the site in docs/_build/html: pages, API and executed notebooks
 # make golden     make the derived files again that take seconds
 # make release-check  run all release checks that need no forge: make release-check TAG=v0.1.0
@@ -23,7 +24,7 @@ RLLIB := .venv-rllib/bin/python
 SEPARATE := .venv-others .venv-rllib .venv-agilerl
 RELEASE_TOOLS := twine==7.0.0 "readme_renderer[md]==46.0" check-jsonschema==0.39.0 mlcroissant==1.1.1 pyarrow==26.0.1
 
-.PHONY: setup train test test-all test-long test-cuda fuzz kills certify-rllib certify-all check bench browser docs golden \
+.PHONY: setup train test test-all test-long test-cuda test-pufferlib fuzz kills certify-rllib certify-all check bench browser docs golden \
   release-check
 
 setup: .venv/ready
@@ -91,6 +92,9 @@ kills: setup
 .venv-agilerl/ready: OWN := pettingzoo|tensordict|torchrl|pandas
 # NVIDIA's compiler takes 430 MB, so it is not in .venv.
 .venv-cuda/ready: HOLDS := ".[cuda,policies]" pytest
+# It needs a PyTorch of its own, with CUDA's libraries.
+.venv-pufferlib/ready: HOLDS := ".[policies]" pufferlib-core==3.0.23 pytest
+.venv-pufferlib/ready: OWN := torch
 
 .venv-%/ready: pyproject.toml constraints.txt
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
@@ -102,6 +106,9 @@ kills: setup
 
 test-cuda: .venv-cuda/ready
 	.venv-cuda/bin/python -m pytest -q tests/test_cuda.py
+
+test-pufferlib: .venv-pufferlib/ready
+	.venv-pufferlib/bin/python -m pytest -q tests/test_recipes.py -k pufferlib
 
 certify-rllib: .venv-rllib/ready
 	$(RLLIB) tests/conformance/certify.py

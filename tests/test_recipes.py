@@ -19,7 +19,7 @@ import pytest
 from networks import ROUNDING, decisions, random_policy
 from prompt_reader import reads_and_answers
 
-from tokaido_env import Game
+from tokaido_env import Batch, Game
 from tokaido_env.__main__ import main
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT
 from tokaido_env.agents.policy import LayerSizes, Policy
@@ -38,6 +38,7 @@ RECIPES = ROOT / "docs" / "recipes"
 SHORT = {
     "agilerl_dqn": ("agilerl", "--steps", "2000"),
     "jax_ppo": ("optax", "--updates", "1"),
+    "pufferlib_ppo": ("pufferlib", "--decisions", "1"),
     "rllib_ppo": ("tokaido_env.rllib", "--minutes", "0.02"),
     "skrl_ppo": ("skrl", "--steps", "20000"),
     "sb3_self_play": ("sb3_contrib", "--decisions", "1"),
@@ -100,7 +101,8 @@ def test_script__trains_on_each_track_and_its_agent_plays_from_a_file(
 
 def test_recipes__are_all_run() -> None:
     assert {path.stem for path in RECIPES.glob("*.py")} == {
-        *(*SHORT, "onnx_policy", "kaggle_harness", "minari_dataset", "textarena_env")
+        *SHORT,
+        *("imitation", "kaggle_harness", "minari_dataset", "onnx_policy", "textarena_env"),
     }
 
 
@@ -123,6 +125,62 @@ def test_recipe__trains_and_plays(name: str, tmp_path: Path) -> None:
     share = r"\d+\.\d%"
     assert re.search(rf"^against greedy: {share} \({share} - {share}", done.stdout, re.MULTILINE)
     assert not list(tmp_path.iterdir()), "a recipe leaves files behind"
+
+
+@pytest.mark.slow
+def test_pufferlib_ppo__advantages_are_those_from_one_players_view() -> None:
+    """With all rewards and values for `player_0` no sign changes, and GAE is that of one player."""
+    pytest.importorskip("pufferlib")
+    torch = pytest.importorskip("torch")
+    games, steps, decay, rng = 6, 900, 0.95, np.random.default_rng(0)
+    env, twin = recipe_of("pufferlib_ppo").SelfPlay(games), Batch(games, observation=None)
+    env.reset(seed=3)
+    twin.reset(seed=3)
+    stored = np.zeros((3, games, steps), np.float32)  # values, rewards, terminals
+    sign, reward, ends = np.zeros((3, games, steps), np.float32)
+    stored[0] = rng.uniform(-1, 1, (games, steps))
+    for t in range(steps):
+        stored[1:, :, t] = env.rewards, env.terminals
+        sign[:, t] = 1 - 2 * twin.states["player"]
+        mask = env.observations[:, -49:]
+        actions = (rng.random(mask.shape) * mask).argmax(axis=1)
+        env.step(actions.astype(np.int32))
+        step = twin.step(actions)
+        reward[:, t], ends[:, t] = step.reward[:, 0], step.next_player < 0
+    assert ends.sum() > games < abs(reward).sum()
+    assert set(np.unique(stored[2])) == {0, 1, 2}
+    arrays = *stored, np.ones_like(sign), np.zeros_like(sign)
+    tensors = [torch.from_numpy(each) for each in arrays]
+    torch.ops.pufferlib.compute_puff_advantage(*tensors, 1.0, decay, 1.0, 1.0)
+    value, later, expected = sign * stored[0], np.zeros(games), np.zeros_like(sign)
+    for t in reversed(range(steps - 1)):
+        goes_on = 1 - ends[:, t]
+        delta = reward[:, t] + goes_on * value[:, t + 1] - value[:, t]
+        later = delta + decay * goes_on * later
+        expected[:, t] = sign[:, t] * later
+    np.testing.assert_allclose(tensors[-1].numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("observation", "inputs"), [("float32", N_FEATURES), ("afterstates", N_OBSERVED)]
+)
+def test_imitation__reads_what_its_agent_sees_in_play(
+    observation: str, inputs: int, tmp_path: Path
+) -> None:
+    """An untrained network chooses in the exported rows as it did in the recorded games."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("pyarrow")
+    games, table, file = (str(tmp_path / name) for name in ("g.jsonl", "t.parquet", "w.pt"))
+    recipe = recipe_of("imitation")
+    network = recipe.Network(inputs)
+    torch.save(network.state_dict(), file)
+    player = f"me=python:{RECIPES / 'imitation.py'}:ImitationAgent,file={file}"
+    assert main(["evaluate", player, "random", "--games", "10", "--records", games]) == 0
+    assert main(["export", games, table, "--observation", observation]) == 0
+    seen, action, is_held_out = recipe.read(table, "me")
+    assert 0 < is_held_out.sum() < len(action) / 2
+    assert (network(*seen).argmax(1) == action).all()
+    recipe.train(table, "me", epochs=1, seed=1)
 
 
 # A trained policy elsewhere

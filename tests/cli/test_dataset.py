@@ -4,6 +4,8 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from tokaido_env.__main__ import main
 from tokaido_env.cli import dataset
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, SCALES, encode_game
+from tokaido_env.features.afterstate_observation import AFTERSTATE_LAYOUT_HASH
 from tokaido_env.record import Forfeit, Record, RecordError, load, save
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
@@ -110,7 +113,7 @@ def test_export__rows_equal_the_environment(tmp_path: Path) -> None:
 
 def test_export__uint8_observations_divide_to_float32(tmp_path: Path) -> None:
     raw, out = tmp_path / "raw.parquet", tmp_path / "games.parquet"
-    dataset.export(GOLDEN, raw, dtype="uint8")
+    dataset.export(GOLDEN, raw, observation="uint8")
     dataset.export(GOLDEN, out)
     for row, right in zip(rows_of(raw), rows_of(out), strict=True):
         assert row["observation"].dtype == np.uint8
@@ -119,6 +122,44 @@ def test_export__uint8_observations_divide_to_float32(tmp_path: Path) -> None:
     for path, dtype in ((raw, "uint8"), (out, "float32")):
         metadata = json.loads(pq.read_schema(path).metadata[b"tokaido_env"])
         assert (metadata["layout"], metadata["observation"]) == (LAYOUT_HASH, dtype)
+
+
+def test_export__afterstates_equal_those_of_the_environment(tmp_path: Path) -> None:
+    path, out, choose = (
+        tmp_path / "games.jsonl",
+        tmp_path / "games.parquet",
+        random.Random(0).choice,
+    )
+    records = [finished(5, choose), finished(3, choose, "family:7")]
+    save([records[0], unfinished(0), records[1]], path)
+    dataset.export(path, out, observation="afterstates")
+    rows = rows_of(out)
+    for record, (_, group) in zip(records, groupby(rows, itemgetter("game")), strict=True):
+        env = raw_env(board=record.board, observation="afterstates")
+        env.reset(seed=record.seed)
+        for row in group:
+            seen = env.observe(env.agent_selection)
+            assert np.array_equal(row["observation"], seen["observation"])
+            assert np.array_equal(row["actions"].reshape(49, 49), seen["actions"])
+            assert np.array_equal(row["mask"], seen["action_mask"])
+            env.step(row["action"])
+    metadata = json.loads(pq.read_schema(out).metadata[b"tokaido_env"])
+    assert metadata["layout"] == AFTERSTATE_LAYOUT_HASH
+
+
+def test_export__distinct_keeps_the_first_row_of_each_position(tmp_path: Path) -> None:
+    rng, path = random.Random(0), tmp_path / "games.jsonl"
+    boards = ["shikoku"] * 4 + ["family:7"] * 2
+    save([finished(seed % 2, rng.choice, board) for seed, board in enumerate(boards)], path)
+    first: dict[tuple[Any, ...], Row] = {}
+    dataset.export(path, tmp_path / "all.parquet")
+    for row in rows_of(tmp_path / "all.parquet"):
+        key = row["board_hash"], *row["observation"].tolist(), *row["mask"].tolist()
+        first.setdefault(key, row)
+    out = tmp_path / "games.parquet"
+    assert dataset.export(path, out, distinct=True) == (len(first), 6)
+    assert len(first) < len(rows_of(tmp_path / "all.parquet"))
+    check_rows(rows_of(out), [row | {"chance": list(row["chance"])} for row in first.values()])
 
 
 # Unfinished games, positions, boards
@@ -305,6 +346,6 @@ def test_games_table__has_forfeits(tmp_path: Path) -> None:
 
 def test_docs__list_all_columns() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for name in (*dataset.columns("float32"), *dataset.GAME_COLUMNS):
+    for name in (*dataset.columns("afterstates"), *dataset.GAME_COLUMNS):
         root, _, seat = name.rpartition("_")
         assert f"`{name}`" in page or (seat == "1" and f"`{root}_0`" in page)

@@ -28,7 +28,9 @@ Output = pytest.CaptureFixture[str]
 
 def test_export__prints_the_number_of_rows(tmp_path: Path, capsys: Output) -> None:
     out = tmp_path / "games.parquet"
-    assert main(["export", str(GOLDEN), str(out), "--board", "shikoku", "--uint8"]) == 0
+    assert (
+        main(["export", str(GOLDEN), str(out), "--board", "shikoku", "--observation", "uint8"]) == 0
+    )
     table = pq.read_table(out)
     assert capsys.readouterr().out == f"{out}: {len(table)} decisions of 6 games\n"
     assert table.schema.field("observation").type.value_type == pa.uint8()

@@ -29,7 +29,7 @@ from short_run import (
 from tokaido_env.agents import Policy
 from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.arena.ladder import LADDER
-from tokaido_env.learn import run as runs
+from tokaido_env.learn import run as runs, td
 from tokaido_env.learn.metrics import Logs
 from tokaido_env.learn.network import torch_threads
 from tokaido_env.learn.run import Progress
@@ -37,11 +37,20 @@ from tokaido_env.learn.run_folder import load_settings
 from tokaido_env.learn.settings import TdSettings
 from tokaido_env.tensor_file import read_tensors, write_tensors
 
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "change-the-learner.md"
 Output = pytest.CaptureFixture[str]
 
 
 class Killed(BaseException):
     """Ends a run at once, as a kill does."""
+
+
+def kill_at(done: int) -> Callable[[Progress], None]:
+    def kill(progress: Progress) -> None:
+        if progress.figures and progress.done == done:
+            raise Killed
+
+    return kill
 
 
 # Files
@@ -170,14 +179,9 @@ def test_resume__after_a_kill_makes_the_same_bytes(
 ) -> None:
     """Between the first metrics and the next checkpoint, with unfinished files and a cut line."""
     run, temporary = tmp_path / "run", f".{7:016x}.tmp"
-
-    def kill(progress: Progress) -> None:
-        if progress.figures:
-            raise Killed
-
     runs.begin(run, SHORT[method])
     with pytest.raises(Killed):
-        runs.train(run, kill)
+        runs.train(run, kill_at(1))
     assert [path.stem for path in (run / "checkpoints").iterdir()] == ["000000000"]
     assert Policy.load(run / "best").tensors
     for name in (f"last{temporary}", f"policies/000000002{temporary}", "best.lock"):
@@ -199,6 +203,29 @@ def test_resume__after_a_power_cut_makes_the_same_bytes(
         (run / name).unlink(missing_ok=True)
     assert resume(run) == 0
     assert contents(run) == contents(finished_run(method))
+
+
+def test_resume__of_the_changed_trainer_of_the_page_keeps_its_second_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    code = PAGE.read_text(encoding="utf-8").split("```python\n")[1].partition("```")[0]
+    names: dict[str, Any] = {}
+    exec(compile(code, str(PAGE), "exec"), names)
+    with monkeypatch.context() as patch:
+        patch.setattr(td, "TdTrainer", names["Averaged"])
+        for name in ("run", "whole"):
+            runs.begin(tmp_path / name, replace(SHORT["td"], checkpoint_every=1))
+        assert runs.train(tmp_path / "whole")
+        with pytest.raises(Killed):
+            runs.train(tmp_path / "run", kill_at(2))
+        assert runs.train(tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+    _, tensors = read_tensors(newest_checkpoint(tmp_path / "run"), runs.MAX_BYTES)
+    last = Policy.load(tmp_path / "run" / "last").tensors["first.weight"]
+    assert np.array_equal(last, tensors["mean.module.first.weight"])
+    assert not np.array_equal(last, tensors["network.first.weight"])
+    assert resume(tmp_path / "run", "--updates", "4") == 1
+    assert "mean: no part of this trainer" in error_line(capsys)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,14 +22,18 @@ from tokaido_env.core.constants import TRIGGER_LEVELS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.state import copy_rows
+from tokaido_env.features.afterstate_observation import (
+    AFTERSTATE_LAYOUT_HASH,
+    N_AFTERSTATE,
+    N_OBSERVED,
+)
 from tokaido_env.files import check_outputs
-from tokaido_env.observers import observe
+from tokaido_env.observers import AFTERSTATES, ObservationFormat, observe
 from tokaido_env.record import Record, read_verified
 from tokaido_env.trajectory import Trajectory
 
 VERSION = 1
 
-Dtype = Literal["float32", "uint8"]
 Rows = Literal["decisions", "games"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -56,8 +61,9 @@ def export(
     records: str | Path,
     out: str | Path,
     board: Boards | None = None,
-    dtype: Dtype = "float32",
+    observation: ObservationFormat = "float32",
     rows: Rows = "decisions",
+    distinct: bool = False,
 ) -> tuple[int, int]:
     """Verify a record file and write its decisions or its games to a Parquet file, each game once.
 
@@ -65,8 +71,9 @@ def export(
         records: a record file, JSON Lines.
         out: file to write, .parquet, whole or not at all.
         board: as for `record.load`.
-        dtype: of the observations, "float32" or "uint8".
+        observation: as for `Batch`.
         rows: what a row contains, "decisions" or "games".
+        distinct: of decisions with equal observations, masks and boards write only the first.
 
     Returns:
         The numbers of rows and of games.
@@ -82,11 +89,15 @@ def export(
     check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])
     about = {"format": f"tokaido-duo-{rows}", "version": VERSION, "rules": RULES_VERSION}
     if rows == "decisions":
-        about |= {"layout": LAYOUT_HASH, "observation": dtype}
-    kinds = GAME_COLUMNS if rows == "games" else columns(dtype)
+        layout = AFTERSTATE_LAYOUT_HASH if observation == AFTERSTATES else LAYOUT_HASH
+        about |= {"layout": layout, "observation": observation}
+    kinds = GAME_COLUMNS if rows == "games" else columns(observation)
+    seen: set[bytes] = set()
     written = games = 0
     with table_file(target, kinds, about) as add:
-        for part in _parts(source, board, dtype, rows):
+        for part in _parts(source, board, observation, rows):
+            if distinct and rows == "decisions":
+                part = _without(part, seen)
             add(part)
             written += len(part["game"])
             games += 1
@@ -95,12 +106,16 @@ def export(
     return written, games
 
 
-def columns(dtype: Dtype) -> dict[str, Kind]:
+def columns(observation: ObservationFormat) -> dict[str, Kind]:
     """Return the columns of the table of decisions in order, with their kinds.
 
     Args:
-        dtype: of the observations.
+        observation: as for `Batch`.
     """
+    shown: dict[str, Kind] = {"observation": (observation, N_FEATURES)}
+    if observation == AFTERSTATES:
+        actions = "float32", N_ACTIONS * N_AFTERSTATE
+        shown = {"observation": ("float32", N_OBSERVED), "actions": actions}
     return {
         "game": "int64",
         "seed": "int64",
@@ -109,7 +124,7 @@ def columns(dtype: Dtype) -> dict[str, Kind]:
         "player": TEXT,
         "board": TEXT,
         "board_hash": TEXT,
-        "observation": (dtype, N_FEATURES),
+        **shown,
         "mask": ("int8", N_ACTIONS),
         "action": "int64",
         "reward": "float32",
@@ -121,25 +136,51 @@ def columns(dtype: Dtype) -> dict[str, Kind]:
     }
 
 
-def _parts(path: Path, board: Boards | None, dtype: Dtype, rows: Rows) -> Iterator[Part]:
+def _parts(
+    path: Path, board: Boards | None, observation: ObservationFormat, rows: Rows
+) -> Iterator[Part]:
     """Yield the rows of each distinct game, verified."""
     for number, record, played in read_verified(path, board, distinct=True):
         if rows == "decisions":
-            yield _decisions(number, record, played, dtype)
+            yield _decisions(number, record, played, observation)
         else:
             yield {name: [value] for name, value in game_row(number, record, played).items()}
+
+
+def _without(part: Part, seen: set[bytes]) -> Part:
+    """Return the rows of positions that were not seen before, and add these to the seen ones."""
+    new = []
+    shown = zip(part["observation"], part["mask"], part["board_hash"], strict=True)
+    for row, (observation, mask, board) in enumerate(shown):
+        text = observation.tobytes() + mask.tobytes() + board.encode()
+        key = blake2b(text, digest_size=16).digest()
+        if key not in seen:
+            seen.add(key)
+            new.append(row)
+    return {
+        name: [column[row] for row in new] if isinstance(column, list) else column[new]
+        for name, column in part.items()
+    }
 
 
 # One game
 
 
-def _decisions(number: int, record: Record, played: Trajectory, dtype: Dtype) -> Part:
+def _decisions(
+    number: int, record: Record, played: Trajectory, observation: ObservationFormat
+) -> Part:
     board = played.board
     decisions = np.flatnonzero(played.decided)
     last = len(played.states) - 1
     following = np.append(decisions, last)[1:]
     seats = played.movers[decisions]
     labels, length = played.labels(), len(decisions)
+    states = copy_rows(played.states, decisions)
+    seen = observe(board.record, states, seats, observation)
+    shown = seen if isinstance(seen, dict) else {"observation": seen}
+    if "actions" in shown:
+        shown["actions"] = shown["actions"].reshape(length, N_ACTIONS * N_AFTERSTATE)
+    shown["mask"] = shown.pop("action_mask", batch_kernels.mask_rows(decisions, played.legal))
     between = zip(decisions.tolist(), following.tolist(), strict=True)
     return {
         "game": np.full(length, number),
@@ -149,8 +190,7 @@ def _decisions(number: int, record: Record, played: Trajectory, dtype: Dtype) ->
         "player": [record.players[seat] for seat in seats.tolist()],
         "board": np.full(length, board.name),
         "board_hash": np.full(length, board.hash),
-        "observation": observe(board.record, copy_rows(played.states, decisions), seats, dtype),
-        "mask": batch_kernels.mask_rows(decisions, played.legal),
+        **shown,
         "action": played.events[decisions].astype(np.int64),
         "chance": [list(labels[i + 1 : j]) for i, j in between],
         "next_player": np.append(seats, np.int8(-1 if record.end else played.movers[last]))[1:],

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from tokaido_env.cli import command as cli, dataset
 from tokaido_env.cli.cli_options import note_equal_games
 from tokaido_env.files import expand_home
+from tokaido_env.observers import ObservationFormat
 from tokaido_env.record import read_unverified
 
 
@@ -19,8 +20,10 @@ class Export(cli.Recorded):
     """dataset to write, .parquet"""
     rows: Literal["decisions", "games"] = "decisions"
     """content of a row; docs/reference/file-formats.md lists the columns"""
-    uint8: bool = False
-    """write observations as raw values"""
+    observation: ObservationFormat = "float32"
+    """observation of each decision, as of the environment"""
+    distinct: bool = False
+    """of decisions in equal positions, as observed on one board, write only the first"""
 
 
 @cli.command("export")
@@ -30,9 +33,12 @@ def main(options: Export) -> int:
     Examples:
         tokaido export games.jsonl decisions.parquet
         tokaido export games.jsonl games.parquet --rows games
+        tokaido export games.jsonl positions.parquet --observation afterstates --distinct
     """
-    dtype: dataset.Dtype = "uint8" if options.uint8 else "float32"
-    rows, games = dataset.export(options.file, options.out, options.board, dtype, rows=options.rows)
+    rows, games = dataset.export(
+        *(options.file, options.out, options.board),
+        *(options.observation, options.rows, options.distinct),
+    )
     decisions = f"{rows} decisions of " if options.rows == "decisions" else ""
     print(f"{options.out}: {decisions}{games} games")
     note_equal_games(sum(1 for _ in read_unverified(options.file)) - games)

@@ -239,6 +239,8 @@ class Run:
         """
         try:
             header, arrays = read_tensors(path, MAX_BYTES)
+            if others := {key.partition(".")[0] for key in arrays} - set(trainer.parts):
+                raise ValueError(f"{', '.join(sorted(others))}: no part of this trainer")
             for name, part in trainer.parts.items():
                 own = [key for key in arrays if key.startswith(f"{name}.")]
                 tensors = {key[len(name) + 1 :]: torch.from_numpy(arrays[key]) for key in own}
