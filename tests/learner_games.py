@@ -155,8 +155,8 @@ def expected_afterstates(boards: Any, states: Any, seat: int) -> dict[str, Any]:
 def _geometry(inputs: npt.NDArray[np.float32], points: Any, seat: int) -> list[float]:
     """Return the numbers of the geometry, by name, from the inputs of networks and the scores."""
     numbers = {each.name: inputs[each.slice] for each in AFTERSTATE_INPUTS}
-    numbers["my_points"] = np.array(points[seat]) / 16
-    numbers["their_points"] = np.array(points[1 - seat]) / 16
+    numbers["my_points"] = np.array(points[seat]) / 4
+    numbers["their_points"] = np.array(points[1 - seat]) / 4
     return [number for each in GEOMETRY for number in numbers[each.name].tolist()]
 
 

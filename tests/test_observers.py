@@ -11,8 +11,7 @@ from tokaido_env import Batch
 from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.features.afterstate_observation import AFTERSTATE_SHAPES
-from tokaido_env.features.geometry_features import N_GEOMETRY
-from tokaido_env.features.lookahead_features import MAX_LOOKAHEAD
+from tokaido_env.features.geometry_features import MAX_POINTS, N_GEOMETRY
 from tokaido_env.observers import observe
 from tokaido_env.spaces import observation_space
 
@@ -99,7 +98,7 @@ def test_observation_space__has_tight_bounds(form: dict[str, Any]) -> None:
         assert {name: each.shape for name, each in space.spaces.items()} == AFTERSTATE_SHAPES
         return
     if form["observation"] == "geometry":
-        assert (space.shape, space.high.max()) == ((N_GEOMETRY,), MAX_LOOKAHEAD)
+        assert (space.shape, space.high.max()) == ((N_GEOMETRY,), MAX_POINTS)
         return
     assert space.shape == (N_FEATURES + N_BOARD_FEATURES,)
     assert (space.dtype, space.low.max()) == (np.dtype(form["observation"]), 0)

@@ -22,7 +22,7 @@ HASHES = {
     "LAYOUT_HASH": (observation, "354a5c59f0613007"),
     "BOARD_LAYOUT_HASH": (board_features, "81d80f632769bf42"),
     "LOOKAHEAD_HASH": (lookahead_features, "6ba99954b8aa1156"),
-    "GEOMETRY_LAYOUT_HASH": (afterstate_observation, "e0421763dff11712"),
+    "GEOMETRY_LAYOUT_HASH": (afterstate_observation, "4b0690074286deb7"),
     "AFTERSTATE_LAYOUT_HASH": (afterstate_observation, "bab80206496f7db7"),
     "INPUTS_HASH": (network_inputs, "065a0b1c0cf8fcdf"),
 }

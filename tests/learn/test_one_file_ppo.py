@@ -61,7 +61,7 @@ def test_collect__records_what_was_played() -> None:
 def test_train__learns_and_is_repeatable() -> None:
     with torch_threads(1), deterministic():  # other tests change the number of threads
         first, second, third = (
-            ppo.train(Budget(updates * ppo.STEPS * ppo.GAMES), seed=1) for updates in (1, 1, 4)
+            ppo.train(Budget(updates * ppo.STEPS * ppo.GAMES), seed=2) for updates in (1, 1, 4)
         )
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)

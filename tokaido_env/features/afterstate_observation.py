@@ -42,7 +42,7 @@ from tokaido_env.core.observation import FEATURES, Feature, layout_hash
 from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import EFFECT, MAX_COINS, MAX_PENDING, OVER, SETUP
 from tokaido_env.features.evaluation import SCRATCH, count_terms, evaluate, neighbour_counts
-from tokaido_env.features.geometry_features import POINTS, encode_geometry
+from tokaido_env.features.geometry_features import MAX_POINTS, POINTS, encode_geometry
 from tokaido_env.features.lookahead_features import (
     LOOKAHEAD,
     MAX_LOOKAHEAD,
@@ -110,8 +110,8 @@ _TERM_LIMITS: dict[str, int] = {
 }
 """The highest count of each term that is never negative; the others fill 16 bits."""
 
-_ABOVE_ONE = ("points", "sale", "crowd", "step", "steps", "left", "ring")
-"""Last words of the names of features that may exceed 1."""
+_ABOVE_ONE = ("sale", "crowd", "step", "steps", "left", "ring")
+"""Last words of the names of look-ahead features that may exceed 1."""
 
 
 def _observation_entries() -> Iterator[Entry]:
@@ -124,6 +124,11 @@ def _lookahead_entries(prefix: str, features: Iterable[Feature]) -> Iterator[Ent
         above = each.name.rpartition("_")[2] in _ABOVE_ONE
         high = float(MAX_LOOKAHEAD) if above else 1.0
         yield f"{prefix}{each.name}", each.size, 1 / each.scale, 0.0, high, each.meaning
+
+
+def _points_entries(prefix: str) -> Iterator[Entry]:
+    for each in POINTS:
+        yield f"{prefix}{each.name}", each.size, 1 / each.scale, 0.0, MAX_POINTS, each.meaning
 
 
 def _term_limits(name: str) -> tuple[int, int]:
@@ -163,8 +168,8 @@ def _columns(table: Iterable[Entry]) -> tuple[Column, ...]:
 GEOMETRY = _columns(
     (
         *_observation_entries(),
-        *_lookahead_entries("my_", POINTS),
-        *_lookahead_entries("their_", POINTS),
+        *_points_entries("my_"),
+        *_points_entries("their_"),
         *_lookahead_entries("my_", LOOKAHEAD),
         *_lookahead_entries("their_", LOOKAHEAD),
     )

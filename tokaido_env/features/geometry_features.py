@@ -18,11 +18,13 @@ from tokaido_env.core.rules import score
 from tokaido_env.core.state import OVER, SETUP
 from tokaido_env.features.lookahead_features import N_LOOKAHEAD, write_lookahead
 
-_SCALE, _MOST_POINTS = 16, 255  # the board of a file may have more points
+_SCALE, _MOST_POINTS = 4, 255  # the board of a file may have more points
 POINTS = layout_of((("points", 3, _SCALE, "points of faith, commerce and culture"),))
 """What the geometry has of one player besides the look-ahead features."""
 
 N_POINTS = width(POINTS)
+MAX_POINTS = _MOST_POINTS / _SCALE
+"""The upper bound of `POINTS`."""
 
 N_GEOMETRY = N_FEATURES + 2 * N_POINTS + 2 * N_LOOKAHEAD
 """Numbers of the geometry: the observation, my points, then theirs, my look-ahead features, then
