@@ -1,7 +1,6 @@
 """TD(λ) in self-play in one file, to read and to change, with only `Batch` and PyTorch.
 
-    python agents/one_file_td.py --decisions 3000000 --seed 1 --file weights.pt
-    python agents/one_file_td.py --track raw --width 256 --log logs/raw  # for TensorBoard
+    python agents/one_file_td.py --decisions 3000000 --log logs/td --file weights.pt
     tokaido evaluate python:agents.one_file_td:ValueAgent,file=weights.pt random --games 1000
 
 A network estimates the value of afterstates: the positions after an action, before chance or the
@@ -27,7 +26,7 @@ from tokaido_env.arena.tournament import play_match
 from tokaido_env.batch import Batch
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import END_CAP
-from tokaido_env.features.afterstates import END, AfterstateInputs, Afterstates
+from tokaido_env.features.afterstates import DECISION, END, AfterstateInputs, Afterstates
 from tokaido_env.features.geometry_features import N_GEOMETRY
 from tokaido_env.features.network_inputs import N_INPUTS
 from tokaido_env.learn.budget import Budget
@@ -38,9 +37,9 @@ MINIBATCH_SIZE, MAX_GRAD_NORM, SCORE_EVERY = 1024, 1.0, 10
 # updates would change nothing, and their games would have no exploration.
 LOWEST_SHARE = 0.03
 TRACKS: dict[str, tuple[AfterstateInputs, int]] = {  # formats and numbers of inputs
-    "raw": ("float32", N_FEATURES),
-    "geometry": ("geometry", N_GEOMETRY),
-    "afterstates": ("afterstates", N_INPUTS),
+    "raw": ("float32", N_FEATURES),  # the observation
+    "geometry": ("geometry", N_GEOMETRY),  # the score and what each die reaches, too
+    "afterstates": ("afterstates", N_INPUTS),  # all inputs of our networks, made by hand
 }
 
 
@@ -51,11 +50,11 @@ class Settings(NamedTuple):
     games_per_update: int = 256
     learning_rate: float = 1e-3  # Adam's, at the start
     value_lambda: float = 0.9  # 1: targets are results of games, 0: the next values
-    temperature: float = 0.03  # of noise on values from -1 to 1, to explore, at the start
+    temperature: float = 0.05  # of noise on values from -1 to 1, to explore, at the start
 
 
 DEFAULTS = Settings()
-Samples = tuple[Tensor, Tensor]
+Samples = tuple[Tensor, Tensor, int]
 
 
 class Network(nn.Module):
@@ -70,24 +69,38 @@ class Network(nn.Module):
         super().__init__()
         self.inputs, size = TRACKS[track]
         layers = [nn.Linear(size, width), nn.ReLU(), nn.Linear(width, 64), nn.ReLU()]
-        last = nn.Linear(64, 1)
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
-        self.layers = nn.Sequential(*layers, last)
+        self.layers = nn.Sequential(*layers, nn.Linear(64, 1))
+        for parameter in self.layers[-1].parameters():
+            nn.init.zeros_(parameter)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the values as log-odds / 2, float32 (n,), of `Afterstates.inputs`."""
         return self.layers(inputs).squeeze(1)  # type: ignore[no-any-return]
 
     @torch.no_grad()
-    def values(self, after: Afterstates, movers: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
-        """Return the values of k afterstates for the players who move, float32 (k,) in [-1, 1].
-
-        An action that ends a game has its result. `movers`, int8 (n,), decide in the n games.
-        """
+    def read(self, after: Afterstates, movers: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
+        """Return the network's own values of k afterstates, and the results of ends."""
         values = torch.tanh(self(torch.from_numpy(after.inputs))).numpy()
         values *= np.where(after.viewer == movers[after.game], 1, -1)
         return np.where(after.kind == END, after.result, values)
+
+    def values(
+        self, boards: Any, after: Afterstates, movers: npt.NDArray[np.int8]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Return the values of k afterstates for the players who move, float32 (k,) in [-1, 1].
+
+        Where the same player decides next, as on the effect of a move, the best action counts.
+        Also returns, bool (k,), which are the network's own. `movers`, int8 (n,), decide.
+        """
+        values, own = self.read(after, movers), after.kind != END
+        again = np.flatnonzero((after.kind == DECISION) & (after.viewer == movers[after.game]))
+        own[again] = False
+        if len(again):
+            states, some = after.states[again], after.game[again] if len(boards) > 1 else [0]
+            following = afterstates(boards[some], states, after.legal[again], self.inputs)
+            best = self.read(following, states["player"])
+            values[again] = best[following.best_rows(best)]
+        return values, own
 
 
 class ValueAgent(Agent):
@@ -112,22 +125,15 @@ class ValueAgent(Agent):
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
         """Return actions, as `Agent.act`."""
         after = afterstates(boards, states, legal, self.network.inputs)
-        values = self.network.values(after, states["player"])
-        return after.action[best_rows(after.game, values)]  # type: ignore[no-any-return]
-
-
-def best_rows(game: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the row of each game's highest score, int64 (games,); `game` is that of each row."""
-    order = np.lexsort((scores, game))
-    return order[np.flatnonzero(np.diff(game[order], append=-1))]
+        values, _ = self.network.values(boards, after, states["player"])
+        return after.action[after.best_rows(values)]  # type: ignore[no-any-return]
 
 
 def play_games(network: Network, batch: Batch, seed: int, noise: float, lam: float) -> Samples:
     """Play games of the network against itself to their end, with noise and targets by λ.
 
-    Returns:
-        The inputs of n afterstates, float32 (n, inputs), and targets, float32 (n,): their viewers'
-        probabilities to win.
+    Returns the inputs of n afterstates, float32 (n, inputs), the probabilities to win of their
+    viewers as targets, float32 (n,), and the number of decisions.
     """
     rng = np.random.default_rng(seed)
     batch.reset(seed=seed)
@@ -135,25 +141,25 @@ def play_games(network: Network, batch: Batch, seed: int, noise: float, lam: flo
     while len(running := np.flatnonzero(~batch.over)):
         movers = batch.states["player"][running]
         after = batch.afterstates(running, network.inputs)
-        values = network.values(after, movers)
-        rows = best_rows(after.game, values + noise * rng.gumbel(size=len(values)))
+        values, is_own = network.values(batch.boards, after, movers)
+        rows = after.best_rows(values + noise * rng.gumbel(size=len(values)))
         own = values[rows] * (1 - 2 * movers)  # for player_0, as all values below
-        steps.append((running, own, after.inputs[rows], after.viewer[rows], after.kind[rows]))
+        steps.append((running, own, after.inputs[rows], after.viewer[rows], is_own[rows]))
         batch.advance(running, after.action[rows])
     value = batch.rewards(batch.all_games)[:, 0]  # of each game's next afterstate
     target = value.copy()
-    for games, values, inputs, viewer, kind in reversed(steps):
+    for games, values, inputs, viewer, learnt in reversed(steps):
         target[games] = value[games] + lam * (target[games] - value[games])
         value[games] = values
         wins = (1 + target[games] * (1 - 2 * viewer)) / 2
-        found.append((inputs[kind != END], wins[kind != END]))
+        found.append((inputs[learnt], wins[learnt]))
     inputs, wins = map(np.concatenate, zip(*found, strict=True))
-    return torch.from_numpy(inputs), torch.from_numpy(wins.astype(np.float32))
+    decisions = sum(len(games) for games, *_ in steps)
+    return torch.from_numpy(inputs), torch.from_numpy(wins.astype(np.float32)), decisions
 
 
-def learn(network: Network, optimizer: torch.optim.Optimizer, samples: Samples) -> float:
+def learn(network: Network, optimizer: Any, inputs: Tensor, wins: Tensor) -> float:
     """Take a gradient step on each minibatch; return the mean loss, a cross-entropy."""
-    inputs, wins = samples
     losses = []
     for rows in torch.split(torch.randperm(len(wins)), MINIBATCH_SIZE):
         loss: Any = binary_cross_entropy_with_logits(2 * network(inputs[rows]), wins[rows])
@@ -179,27 +185,25 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * share
         games = seed * 10**9 + budget.decisions, settings.temperature * share
-        samples = play_games(network, batch, *games, settings.value_lambda)
-        figures = {"loss": learn(network, optimizer, samples)}
-        figures["game_length"] = len(samples[1]) / len(batch)
+        *samples, decisions = play_games(network, batch, *games, settings.value_lambda)
+        figures = {"loss": learn(network, optimizer, *samples)}
+        figures["game_length"] = decisions / len(batch)
         figures["capped"] = (batch.states["end"] == END_CAP).mean()
         if updates % SCORE_EVERY == 0:
             figures["score_against_greedy"] = play_match(agent, greedy, 200, seed).score
-        budget.spend(len(samples[1]), network, **figures)
+        budget.spend(decisions, network, **figures)
         updates += 1
     return network
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train a network and play a match against `greedy`."""
-    parser = argparse.ArgumentParser(description="TD(lambda) in self-play in one file.")
+    parser = argparse.ArgumentParser(description="TD(λ) in self-play in one file.")
     Budget.add_options(parser, decisions=3_000_000)
-    track = "raw: the observation; geometry: what dice reach too; afterstates: all inputs"
-    parser.add_argument("--track", choices=TRACKS, default="afterstates", help=track)
-    parser.add_argument("--seed", type=int, default=1, help="random seed")
+    parser.add_argument("--track", choices=TRACKS, default="afterstates", help="see `TRACKS`")
+    parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
     for name, value in DEFAULTS._asdict().items():
-        option = f"--{name.replace('_', '-')}"
-        about = f"see `Settings` (default: {value})"
+        option, about = f"--{name.replace('_', '-')}", f"see `Settings` (default: {value})"
         parser.add_argument(option, type=type(value), default=value, help=about)
     parser.add_argument("--games", type=int, default=4000, help="games of the match, even")
     parser.add_argument("--file", help="file for the weights")

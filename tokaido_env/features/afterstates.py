@@ -59,6 +59,11 @@ class Afterstates(NamedTuple):
     result: Any
     inputs: Any
 
+    def best_rows(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Return the row of each game's highest score, int64 (games,), of scores (k,)."""
+        order = np.lexsort((scores, self.game))
+        return order[np.flatnonzero(np.diff(self.game[order], append=-1))]
+
 
 def afterstates_of(
     boards: npt.NDArray[np.void],
