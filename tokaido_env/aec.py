@@ -128,11 +128,11 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         self._episode = 0
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the observation space of an agent; repeated calls return the same object."""
+        """Return the space of what `observe` returns, the same object at each call."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the action space of an agent; repeated calls return the same object."""
+        """Return the action space of an agent, Discrete(49), the same object at each call."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
@@ -259,7 +259,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         return other
 
     def agent_iter(self, max_iter: int = 2**63) -> Any:
-        """Iterate over `agent_selection` before each step, until all agents are done."""
+        """Yield `agent_selection` before each step, at most `max_iter` times, until the end."""
         while self.agents and max_iter > 0:
             max_iter, self._moved = max_iter - 1, False
             yield self.agent_selection

@@ -178,12 +178,12 @@ class Batch(CopiedWhole):
         return self.timestep()
 
     def finish(self, bot: str) -> TimeStep:
-        """Play every game to its end, with a compiled bot in both seats."""
+        """Play every game to its end, with the bot "random" or "greedy" in both seats."""
         self._advance_with(self.all_games, bot, to_end=True)
         return self.timestep()
 
     def outcome_weights(self) -> npt.NDArray[np.int64]:
-        """Return the integer weights of outcomes, (n, MAX_OUTCOMES); zeros except at chance."""
+        """Return the weights of outcome ids, int64 (n, MAX_OUTCOMES); zeros except at chance."""
         self._check_begun(self.all_games)
         out = np.zeros((len(self), MAX_OUTCOMES), np.int64)
         batch_kernels.weights(self.all_games, self.boards, self.states, self.episode_info, out)
@@ -207,8 +207,8 @@ class Batch(CopiedWhole):
 
         Args:
             games: indices (k,).
-            seed: as for `reset`; a sequence has one entry per given game.
-            positions: as for `reset`; a sequence has one entry per given game.
+            seed: an integer, integers (k,) or None, as for `reset`, which has the errors too.
+            positions: one for all games or k of them, as for `reset`; None: the set-up.
         """
         self.initialize(games, seed, positions)
         self.advance_to_decision(games)
@@ -216,7 +216,7 @@ class Batch(CopiedWhole):
     def initialize(
         self, games: Games, seed: Seeds = None, positions: Positions | None = None
     ) -> None:
-        """Set up an episode of some games without playing chance; arguments as for `begin`."""
+        """Set up an episode of some games without playing chance; arguments of `begin`."""
         games = self._indices(games, unique=True)
         info = self.episode_info
         base_seeds, follows = batch_validation.base_seeds(seed, games, info["base_seed"][games])
@@ -257,11 +257,11 @@ class Batch(CopiedWhole):
         self.options["bots"] |= (checked != NO_BOT).any()
 
     def advance(self, games: Games, moves: npt.ArrayLike) -> None:
-        """Play one move of some games; errors and moves as for `step`, but without a time step.
+        """Play one move of some games, as `step` does for all, without returning a time step.
 
         Args:
             games: indices (k,).
-            moves: integers (k,).
+            moves: integers (k,), action ids or outcome ids; an illegal one is as in `step`.
         """
         games = self._indices(games, unique=True)
         self._check_begun(games)
@@ -275,7 +275,7 @@ class Batch(CopiedWhole):
     def check_moves(
         self, games: Games, moves: npt.ArrayLike
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Return moves as int64 (k,), and which are illegal, bool (k,); arguments as for `advance`.
+        """Return the moves of k games as int64 (k,), and which are illegal, bool (k,).
 
         Raises:
             ValueError: for moves that are not integers (k,).
@@ -309,7 +309,7 @@ class Batch(CopiedWhole):
         return actions
 
     def act_arguments(self, games: Games) -> ActArguments:
-        """Return the arguments of `Agent.act` for the next decisions of some games."""
+        """Return `boards`, `states`, `legal` and `keys` of `Agent.act` for some games."""
         games = self._indices(games)
         states = copy_rows(self.states, games)
         return self.boards_of(games), states, self.legal[games], self.keys(games)

@@ -207,7 +207,7 @@ class TokaidoDuoState(pyspiel.State):
         return self.game.is_over
 
     def returns(self) -> list[float]:
-        """Return the results of both seats; zeros before the end."""
+        """Return the rewards of both seats, 1, -1 or 0, or score margins; zeros before the end."""
         game = self.game
         return list(rewards_of(game.boards, game.states, 0, self.get_game().margin))
 
@@ -243,7 +243,7 @@ class TokaidoDuoObserver:
         self._observer.write(state.game, player, self.tensor)
 
     def string_from(self, state: TokaidoDuoState, player: int) -> str:
-        """Return the position as text, the same for both seats."""
+        """Return the position as one line of JSON, the same for both seats."""
         return str(state)
 
 

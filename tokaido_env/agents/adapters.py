@@ -36,7 +36,7 @@ class AgentAdapter(Agent):
     """An agent made of an object with a method `act`, with defaults for all that it lacks.
 
     Args:
-        wrapped: the object.
+        wrapped: the object; its `act` takes and returns the arrays of `Agent.act`.
         spec: name of the agent; by default the object's `spec` or the name of its class.
 
     Raises:
@@ -71,7 +71,10 @@ class AgentAdapter(Agent):
 
 
 class PerGameAdapter(AgentAdapter):
-    """Makes an agent of an object with `choose(game, rng)`; arguments as for `AgentAdapter`."""
+    """An agent made of an object with `choose(game, rng)`, which gets one `Game` at a time.
+
+    Arguments and errors are those of `AgentAdapter`.
+    """
 
     games_at_once = 2
     batched = False
@@ -81,7 +84,7 @@ class PerGameAdapter(AgentAdapter):
         self._boards: dict[bytes, Board] = {}
 
     def prepare(self, boards: Sequence[Board]) -> None:
-        """Store the boards of the coming games; built-in boards need no call."""
+        """Store the boards of the coming games, for `Game` objects; built-in ones need no call."""
         self._boards |= {board.record.tobytes(): board for board in boards}
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:

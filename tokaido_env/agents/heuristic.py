@@ -24,7 +24,7 @@ from tokaido_env.features.terms import weights_of
 
 
 class HeuristicAgent(Agent):
-    """Takes the action with the best evaluation after it and its best effect."""
+    """Takes the action with the best `evaluation.action_value`: after it and its best effect."""
 
     spec = style = "heuristic"
     may_fail = False
@@ -38,13 +38,13 @@ class HeuristicAgent(Agent):
 
 
 class RusherAgent(HeuristicAgent):
-    """Gives paintings to end the game soon."""
+    """A `heuristic` with other weights: gives paintings to end the game soon."""
 
     spec = style = "rusher"
 
 
 class HoarderAgent(HeuristicAgent):
-    """Collects wares, coins and slabs."""
+    """A `heuristic` with other weights: collects wares, coins and gold slabs."""
 
     spec = style = "hoarder"
 

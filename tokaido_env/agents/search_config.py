@@ -21,7 +21,7 @@ C_PUCT = 0.3
 
 
 class SearchConfig(NamedTuple):
-    """The settings of a search, as the kernels read them."""
+    """The settings of a search for kernels: `sims`, simulations a position, and five options."""
 
     sims: int
     """Simulations for a position."""
@@ -43,7 +43,7 @@ def network_search_config(
     c_puct: float = C_PUCT,
     endings: str = EXACT,
 ) -> SearchConfig:
-    """Return the settings of a search with a network; arguments as for `PolicySearchAgent`.
+    """Return the settings of a search with a network, from arguments of `PolicySearchAgent`.
 
     Raises:
         AgentError: if a setting is out of range.
@@ -63,7 +63,10 @@ def network_search_config(
 
 
 def config_to_spec(config: SearchConfig) -> str:
-    """Return the parameters of a spec for a search with a network, without those at the default."""
+    """Return the settings of a network search as in a spec, such as "sims=400,c_puct=2".
+
+    Settings at their default are left out, but not `sims`.
+    """
     temperature, c_puct = (str(x).removesuffix(".0") for x in (config.temperature, config.c_puct))
     parts = [f"sims={config.sims}"]
     parts += [f"temperature={temperature}"] * (config.temperature != TEMPERATURE)

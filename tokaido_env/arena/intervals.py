@@ -28,12 +28,12 @@ class Estimate(Struct, frozen=True):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the interval."""
+        """The ends of the 95 % interval, low and high; twice the value where there is none."""
         return self.low, self.high
 
     @classmethod
     def of(cls, value: float, interval: Sequence[float] | None = None) -> Estimate:
-        """Return an estimate rounded to six decimals."""
+        """Return an estimate rounded to six decimals; None: the interval is the value alone."""
         low, high = interval or (value, value)
         return Estimate(*(round(float(x), 6) + 0.0 for x in (value, low, high)))  # never -0.0
 

@@ -47,7 +47,7 @@ def capital_processes(scores: Floats) -> tuple[Floats, Floats]:
     Each starts at 0.5: the first bets on `a`, the second on `b`.
 
     Args:
-        scores: as for `better_agent`.
+        scores: of `a` in each pair in the order played, float64 (pairs,) within [0, 1].
 
     Returns:
         float64 (pairs,) each.
@@ -76,7 +76,7 @@ def interim_looks(pairs: int) -> Iterator[int]:
 
 
 def check_error_rate(error: float) -> float:
-    """Return an error rate, or raise `ValueError` if it is out of range."""
+    """Return an error rate unchanged, or raise `ValueError` if it is not in (0, 1)."""
     if not 1e-9 <= error <= 0.5:
         raise ValueError(f"error: expected a rate from 1e-9 to 0.5, got {error}")
     return error

@@ -180,5 +180,5 @@ def _bytes_of(dtype: np.dtype[Any]) -> np.dtype[np.void]:
 
 
 def easel(row: np.void, seat: int) -> list[int]:
-    """Return the icons of a seat's revealed paintings, front first."""
+    """Return the icons, indices in `ICONS`, of a seat's revealed paintings, front first."""
     return [int(row["easel"][seat]) >> 2 * i & 3 for i in range(int(row["easel_size"][seat]))]

@@ -50,7 +50,7 @@ _PROMOTION_ERROR = 0.05  # maximum error probability of a promotion match
 
 
 class AlphaZeroTrainer(Trainer):
-    """Trainer of `alphazero`: a network and the incumbents."""
+    """Trainer of `alphazero`: a network, and the incumbent that plays its games."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.settings = run, cast(AlphaZeroSettings, run.settings)
@@ -70,7 +70,7 @@ class AlphaZeroTrainer(Trainer):
         return self.counters["incumbents"]  # type: ignore[no-any-return]
 
     def advance(self, stopping: Callable[[], int]) -> Figures | None:
-        """Play the shards of a round, train on them, and play the promotion match."""
+        """Play a round's games, train on them, play the promotion match; see `Trainer.advance`."""
         number = self.done + 1
         if not self._play(number, stopping):
             return None
@@ -87,7 +87,7 @@ class AlphaZeroTrainer(Trainer):
         return figures | promotion
 
     def policy(self) -> Policy:
-        """Return the incumbent."""
+        """Return the incumbent, the network that won the last promotion match."""
         return Policy.load(self.run.snapshot(self.incumbents[-1]))
 
     # Self-play
@@ -196,7 +196,7 @@ def learn(
         settings: the run's settings.
 
     Raises:
-        FloatingPointError: as `take_step`.
+        FloatingPointError: if the loss or the gradient's norm is not finite.
     """
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     rng = np.random.Generator(np.random.PCG64(seed))

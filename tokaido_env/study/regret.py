@@ -54,7 +54,7 @@ _REPEATS = 5  # of timings, of which the median counts
 
 
 class Losses(NamedTuple):
-    """Estimated losses of actions, one a position: float64 (n,)."""
+    """Estimated losses of one action a position, in results: each field is float64 (n,)."""
 
     low: Floats
     """By cross-validation: on average at most the true regret."""
@@ -176,7 +176,10 @@ def losses(regret_set: RegretSet, rows: Rows, policy: int | None = None) -> Loss
 
 
 def block_means(regret_set: RegretSet, policy: int | None = None) -> Floats:
-    """Return the mean result of each block, nan without rollouts: float64 (m, blocks)."""
+    """Return the mean result of each block of each action: float64 (m, blocks), -1 to 1.
+
+    It is nan without rollouts. `policy` is the index of that of the rollouts, None for all.
+    """
     if regret_set.is_exact:
         return np.asarray(regret_set.sums[:, 0], np.float64)
     sums = regret_set.sums if policy is None else regret_set.sums[:, policy : policy + 1]
@@ -238,7 +241,7 @@ def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure
 
 
 def seconds_measure(chosen: AgentChoices) -> Measure:
-    """Return the core-seconds of a decision, which depend on the machine."""
+    """Return the processor seconds of a decision on one thread, which depend on the machine."""
     seconds = float(f"{chosen.seconds:.3g}")  # six decimals are too few for a fast agent
     return Measure(seconds, seconds, seconds, "core-seconds", chosen.agent)
 
