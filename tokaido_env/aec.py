@@ -237,10 +237,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         return vector
 
     def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, or show it, depending on the render mode.
-
-        `tokaido_env.render.modes` has the types and shapes.
-        """
+        """Return text or pixels, uint8 (height, width, 3), or show them, by the render mode."""
         return render(self.render_mode, self.game.scene)
 
     def close(self) -> None:

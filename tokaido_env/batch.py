@@ -249,7 +249,7 @@ class Batch(CopiedWhole):
         Args:
             games: indices (k,).
             bots: integers (k, 2), one per seat: `bots.RANDOM`, `bots.GREEDY` or `bots.NO_BOT`.
-                Each game needs a seat without a bot.
+                Other numbers, and games without a seat for you, raise `ValueError`.
         """
         games = self._indices(games, unique=True)
         checked = batch_validation.checked_bots(bots, len(games))

@@ -468,10 +468,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         return masks
 
     def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, depending on the render mode.
-
-        `tokaido_env.render.modes` has the types and shapes.
-        """
+        """Return the position as text or pixels, uint8 (height, width, 3), by the render mode."""
         return render(self.render_mode, partial(self.games.scene, 0))
 
     def _seen(self) -> tuple[Any, dict[str, Any]]:

@@ -84,7 +84,9 @@ _TYPE = pyspiel.GameType(
 
 
 class TokaidoDuoGame(pyspiel.Game):
-    """The game on one board; create it with `pyspiel.load_game`.
+    """The game on one board, as `pyspiel.load_game("tokaido_duo", {"board": …})` returns it.
+
+    Further parameters are `reward`, "win" or "margin", and `see_board`, False or True.
 
     Attributes:
         board: the `Board`.

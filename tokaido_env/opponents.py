@@ -73,7 +73,7 @@ class GameOpponents:
         self._batch.set_bots(games, bots)
 
     def decide(self, games: Games) -> None:
-        """Let agents that are no bots play until every game is over or the learner's to decide."""
+        """Let agents, but no bots, play games, int64 (k,), until the learner decides or the end."""
         states = self._batch.states
         while self._others:
             players = states["player"][games]

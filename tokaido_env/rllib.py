@@ -126,7 +126,7 @@ class TokaidoMultiAgentEnv(CopiedWhole, MultiAgentEnv):
         return self.aec.observe(agent)
 
     def render(self) -> Any:
-        """Return the position as text or pixels, or show it, depending on the render mode."""
+        """Return text or pixels, uint8 (height, width, 3), or show them, by the render mode."""
         return self.aec.render()
 
     def close(self) -> None:

@@ -164,7 +164,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         games.begin(ended)
 
     def get_images(self) -> Sequence[Any]:
-        """Return a picture of each game, uint8 (height, width, 3)."""
+        """Return a picture of each game, uint8 (height, width, 3); () without a render mode."""
         return self.games.render() or ()
 
     # The rest of the VecEnv interface. There are no single environments: only "opponent" and "seat"

@@ -144,7 +144,7 @@ def replay_actions(
 
     Args:
         board: the board of all games.
-        seeds: int64 (n,).
+        seeds: int64 (n,), of the games.
         actions: int8 (n, longest), the decisions of each game, then -1.
         start: `STATE` (1,), the initial position of all games; by default the set-up.
     """

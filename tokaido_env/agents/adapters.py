@@ -54,7 +54,7 @@ class AgentAdapter(Agent):
             raise AgentError(f"spec: expected a printable name, not 'human', got {got}")
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return the object's actions; see `Agent.act`."""
+        """Return the object's action ids, int64 (n,); arguments are those of `Agent.act`."""
         actions: npt.NDArray[np.int64] = self.wrapped.act(boards, states, legal, keys)
         return actions
 
@@ -88,7 +88,7 @@ class PerGameAdapter(AgentAdapter):
         self._boards |= {board.record.tobytes(): board for board in boards}
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`."""
+        """Return action ids, int64 (n,); arguments and errors are those of `Agent.act`."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         for i in range(len(states)):

@@ -30,7 +30,7 @@ class HeuristicAgent(Agent):
     may_fail = False
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`; they do not depend on the keys."""
+        """Return action ids, int64 (n,), which do not depend on the keys; see `Agent.act`."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         _choose(len(states), actions, boards, states, legal, weights_of(self.style))

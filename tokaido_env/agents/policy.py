@@ -176,7 +176,7 @@ class PolicyAgent(Agent):
         return agent
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`."""
+        """Return action ids, int64 (n,); arguments and errors are those of `Agent.act`."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         logits, _ = evaluate_all(self.network, boards, states, legal)
         actions = np.empty(len(states), np.int64)

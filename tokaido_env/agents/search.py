@@ -99,14 +99,17 @@ _SIMS_PER_ROUND, _NETWORK_SIMS_PER_ROUND = 1 << 18, 1 << 17
 
 
 class SearchResult(NamedTuple):
-    """The results of searches of n positions: a field is an array (n, …)."""
+    """The results of searches of n positions.
+
+    Attributes:
+        actions: int64 (n,), the chosen actions.
+        values: float32 (n,), the expected results of player_0, in [-1, 1].
+        visits: int32 (n, N_ACTIONS), the visit counts of the actions.
+    """
 
     actions: npt.NDArray[np.int64]
-    """The chosen actions, (n,)."""
     values: npt.NDArray[np.float32]
-    """The expected results of player_0, (n,), in [-1, 1]."""
     visits: npt.NDArray[np.int32]
-    """The visit counts of the actions, (n, N_ACTIONS)."""
 
     def part(self, part: slice) -> SearchResult:
         """Return the results of the positions at a slice, as views of the same arrays."""
@@ -128,7 +131,7 @@ class SearchAgent(Agent):
     network: Weights | None = None
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`; a search ends once it is decided."""
+        """Return action ids, int64 (n,), of searches that end once decided; see `Agent.act`."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         positions = PositionBatch(boards, states, legal)
         config = self.config._replace(stops_early=True)
@@ -154,7 +157,7 @@ class SearchAgent(Agent):
 
 
 class MctsAgent(SearchAgent):
-    """Monte Carlo tree search without a network, by UCB1 (Auer et al. 2002).
+    """Monte Carlo tree search without a network, by UCB1 (Kocsis and Szepesvári 2006).
 
     Args:
         sims: most simulations for a decision, from 1.
@@ -171,7 +174,7 @@ class MctsAgent(SearchAgent):
 
 
 class PolicySearchAgent(SearchAgent):
-    """Tree search with the network of a policy file, by PUCT (Silver et al. 2017).
+    """Tree search with the network of a policy file, by PUCT (Silver et al. 2018).
 
     Args:
         path: a policy file, or a run folder for its best policy.
@@ -265,7 +268,7 @@ class Job(NamedTuple):
     Attributes:
         config: the settings of the search.
         position: the root.
-        search_key: the seed of the search.
+        search_key: the seed of the search, uint64.
         tree: the tree.
         workspace: the memory for evaluations, of the network if there is one.
     """

@@ -21,20 +21,24 @@ C_PUCT = 0.3
 
 
 class SearchConfig(NamedTuple):
-    """The settings of a search for kernels: `sims`, simulations a position, and five options."""
+    """The settings of a search, as the kernels read them.
+
+    Attributes:
+        sims: simulations for a position.
+        plays_out: whether random play from a leaf to the end gives its value; without a network.
+        temperature: the number that divides a network's logits before they become priors.
+        c_puct: the exploration constant of PUCT; only with a network.
+        exact_endings: whether leaves after an end trigger have exact results, and actions too
+            (`endings`).
+        stops_early: whether a search ends once it is decided (`selection.is_decided`).
+    """
 
     sims: int
-    """Simulations for a position."""
     plays_out: bool = False
-    """Whether random play from a leaf to the end gives its value; only without a network."""
     temperature: float = TEMPERATURE
-    """The number that divides a network's logits before they become priors."""
     c_puct: float = C_PUCT
-    """The exploration constant of PUCT; only with a network."""
     exact_endings: bool = False
-    """Whether leaves after an end trigger have exact results, and actions too (`endings`)."""
     stops_early: bool = False
-    """Whether a search ends once it is decided (`selection.is_decided`)."""
 
 
 def network_search_config(

@@ -255,11 +255,7 @@ def percentile_interval(
 
 
 def interquartile_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the mean along the last axis without the highest and the lowest quarter.
-
-    Args:
-        scores: float64 (…, boards).
-    """
+    """Return the mean of scores, float64 (…, boards), without the highest and lowest quarter."""
     quarter = scores.shape[-1] // 4
     middle: npt.NDArray[np.float64] = np.sort(scores, axis=-1)[
         ..., quarter : scores.shape[-1] - quarter
@@ -268,20 +264,12 @@ def interquartile_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
 
 
 def worst_tenth_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the mean of the lowest tenth along the last axis, of one score at least.
-
-    Args:
-        scores: float64 (…, boards).
-    """
+    """Return the mean of the lowest tenth, at least one, of scores, float64 (…, boards)."""
     lowest = np.sort(scores, axis=-1)[..., : -(-scores.shape[-1] // 10)]
     return np.asarray(lowest.mean(axis=-1))
 
 
 def share_above_even(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the share of scores above 0.5 along the last axis; a score of 0.5 counts half.
-
-    Args:
-        scores: float64 (…, boards).
-    """
+    """Return the share above 0.5, which counts half, of scores, float64 (…, boards)."""
     sides = np.sign(np.round(scores - 0.5, 9))  # resampled scores have rounding errors
     return np.asarray((1 + sides).mean(axis=-1) / 2)

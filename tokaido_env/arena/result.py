@@ -210,7 +210,7 @@ class BoardsEntry(Struct, frozen=True):
 
     @classmethod
     def of(cls, pool: BoardPool, *, drawn: bool = False) -> BoardsEntry:
-        """Return the entry of a board or a pool."""
+        """Return the entry of a board or pool; `drawn`: whether it is a sample of more boards."""
         return cls(pool.name, pool.hash, len(pool), drawn)
 
 

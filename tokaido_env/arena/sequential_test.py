@@ -29,7 +29,7 @@ NULL_MEAN = 0.5  # m of the paper: the mean score of equal agents
 
 
 def better_agent(scores: Floats, error: float) -> Literal["a", "b"] | None:
-    """Return the better agent, None if the pairs so far do not decide.
+    """Return the better agent by a betting test, None if the pairs so far do not decide.
 
     Args:
         scores: of `a` in each pair in the order played, float64 (pairs,) within [0, 1].
@@ -42,7 +42,7 @@ def better_agent(scores: Floats, error: float) -> Literal["a", "b"] | None:
 
 
 def capital_processes(scores: Floats) -> tuple[Floats, Floats]:
-    """Return the wealth of both betting tests after each pair.
+    """Return the capital of both betting tests after each pair (Waudby-Smith and Ramdas 2023).
 
     Each starts at 0.5: the first bets on `a`, the second on `b`.
 
@@ -67,7 +67,7 @@ def capital_processes(scores: Floats) -> tuple[Floats, Floats]:
 
 
 def interim_looks(pairs: int) -> Iterator[int]:
-    """Yield the numbers of pairs after which to test, up to the last: the same for all agents."""
+    """Yield the numbers of pairs after which to test: from 50 by a quarter more, last `pairs`."""
     played = FIRST_LOOK
     while played < pairs:
         yield played

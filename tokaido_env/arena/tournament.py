@@ -170,7 +170,7 @@ class MatchState:
 
     @property
     def finished(self) -> npt.NDArray[np.bool_]:
-        """Which games are finished: bool (games,)."""
+        """Which games are finished, by their numbers: bool (games,)."""
         return np.asarray((self.games["decisions"] > 0) | (self.games["forfeit"] > 0))
 
     def add(self, finished: FinishedGames) -> None:

@@ -216,7 +216,7 @@ class Board:
 
     @functools.cached_property
     def kinds(self) -> tuple[tuple[str, int], ...]:
-        """The different boutique tokens in the file's order, which are outcomes of the set-up."""
+        """The different boutique tokens, (ware, price in coins), by their outcome id at set-up."""
         return tuple(dict.fromkeys(self.boutiques))
 
     @functools.cached_property

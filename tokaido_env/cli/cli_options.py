@@ -163,7 +163,7 @@ def _adjusted(match: Match) -> Measure | None:
 def match_state_bar(
     state: MatchState, number: str, title: str = ""
 ) -> AbstractContextManager[OnProgress]:
-    """Return the progress bar of a match.
+    """Return `match_bar` of a match: a context with a function that takes newly finished games.
 
     Args:
         state: of the match.

@@ -107,7 +107,7 @@ def export(
 
 
 def columns(observation: ObservationFormat) -> dict[str, Kind]:
-    """Return the columns of the table of decisions in order, with their kinds.
+    """Return the columns of the table of decisions in order: name to text kind, dtype or array.
 
     Args:
         observation: "float32", "uint8", "geometry" or "afterstates".

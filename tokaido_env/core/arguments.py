@@ -98,7 +98,7 @@ def describe_array(array: npt.NDArray[Any]) -> str:
 
 
 def join_limited(errors: Iterable[str], count: int, noun: str, max_chars: int = 450) -> str:
-    """Join the first of `count` errors, at least one; then say how many `noun` are left out."""
+    """Join errors by "; " up to `max_chars`, at least one; then count the `noun` left out."""
     text = ""
     for n, error in enumerate(errors):
         if text and len(text) + len(error) > max_chars:

@@ -214,7 +214,10 @@ _MY_COINS, _COINS_BEYOND, _GOLD, _WARES, _HIDDEN, _EASEL, _GIFTED = (
 
 
 def quotient_table(dtype: str) -> npt.NDArray[Any]:
-    """Return each raw value / scale for `encode`: (scales, raw values), "float32" or "uint8"."""
+    """Return the numbers that `encode` writes for each scale and raw value: (scales, raw values).
+
+    With `dtype` "float32" they are raw value / scale, with "uint8" the raw value, at most 255.
+    """
     return _QUOTIENTS[dtype]
 
 

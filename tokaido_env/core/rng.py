@@ -319,26 +319,14 @@ def seats_of_seeds(seeds: Any, out: Any) -> None:
 
 @entry
 def boards_of_seeds(seeds: Any, boards: int, out: Any) -> None:
-    """Write `board_of_seed` of n games to `out`, int64 (n,).
-
-    Args:
-        seeds: int64 (n,).
-        boards: number of boards to draw from.
-        out: int64 (n,).
-    """
+    """Write `board_of_seed` of `seeds`, int64 (n,), and a number of boards to `out`, int64 (n,)."""
     for i in range(len(seeds)):
         out[i] = board_of_seed(seeds[i], boards)
 
 
 @entry
 def episode_seeds(seeds: Any, episodes: Any, out: Any) -> None:
-    """Write `seed_of_episode` of n environments to `out`.
-
-    Args:
-        seeds: int64 (n,), of the environments.
-        episodes: int64 (n,), the numbers of their episodes.
-        out: int64 (n,).
-    """
+    """Write `seed_of_episode` of `seeds` and `episodes` to `out`; all are int64 (n,)."""
     for i in range(len(out)):
         out[i] = seed_of_episode(seeds[i], episodes[i])
 

@@ -126,11 +126,7 @@ BOARD = np.dtype(
 
 
 def initial_states(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return the states of b boards before the set-up (R1), `STATE` (b,).
-
-    Args:
-        boards: `BOARD` (b,).
-    """
+    """Return the states before the set-up (R1) on `boards`, `BOARD` (b,): `STATE` (b,)."""
     states = np.zeros(len(boards), STATE)
     for name in ("player", "hot_spring", "wave_owner"):
         states[name] = NO_PLAYER

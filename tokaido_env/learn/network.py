@@ -67,7 +67,7 @@ class ValueNetwork(nn.Module):
         return torch.from_numpy(array).to(self.first.weight.device)
 
     def to_policy(self, training: dict[str, Any] | None = None) -> Policy:
-        """Return a copy as a policy.
+        """Return a copy of the network as a `Policy`, which agents play and files store.
 
         Args:
             training: a summary of the training, for the header of the policy file.

@@ -265,7 +265,7 @@ def last_steps(board: Board, states: States, events: Events) -> list[Step]:
 
 
 def place_of(board: Board, player: Player, character: str) -> Place:
-    """Return the place of the character with a name, of a player of `Game.to_dict`."""
+    """Return where a player's character is: a ring index, or a mountain town or area by name."""
     return site_of(board, player[character])
 
 

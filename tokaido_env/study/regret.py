@@ -54,12 +54,15 @@ _REPEATS = 5  # of timings, of which the median counts
 
 
 class Losses(NamedTuple):
-    """Estimated losses of one action a position, in results: each field is float64 (n,)."""
+    """Estimated losses of one action a position, in results of -1 to 1.
+
+    Attributes:
+        low: float64 (n,), by cross-validation: on average at most the true regret.
+        high: float64 (n,), by the highest mean: on average at least the true regret.
+    """
 
     low: Floats
-    """By cross-validation: on average at most the true regret."""
     high: Floats
-    """By the highest mean: on average at least the true regret."""
 
 
 class AgentChoices(NamedTuple):
