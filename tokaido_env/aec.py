@@ -61,8 +61,8 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
     are part of this class because each wrapper takes longer than a step of the game.
 
     Args:
-        board: as for `Game`. With a pool, the seed of each episode draws a board; `infos`
-            contain its index in `boards`.
+        board: a name, a path, a `Board`, or a pool, from which the seed of each episode draws;
+            `infos` contain the index in `boards`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "dict" for the vector and the mask; "box" for the vector alone, with the mask
             in `infos`; "geometry" for the geometry and the mask; "afterstates" for the inputs of
@@ -139,8 +139,8 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         """Start an episode.
 
         Args:
-            seed: random seed of the episode, as for `Game`. None continues with the next episode
-                of the last seed, or in a new environment takes a seed from the operating system.
+            seed: random seed of the episode, an integer from 0. None continues with the next
+                episode of the last seed, or takes a first seed from the operating system.
                 `infos` contain the seed with which `Game(seed=…)` has the same dice and draws.
             options: `{"state": position}` starts from a position as `Game.to_dict` returns it.
 

@@ -30,7 +30,7 @@ LOCK_SUFFIX = ".lock"
 
 
 class InUseError(ValueError):
-    """A file or folder that another process has locked."""
+    """A file or folder that another process has locked; the message names it."""
 
 
 class OutputError(OSError):

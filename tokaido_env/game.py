@@ -172,7 +172,7 @@ class Game(CopiedWhole):
 
     @property
     def phase(self) -> Phase:
-        """The current phase, such as `Phase.MOVE`."""
+        """The current phase, such as `Phase.MOVE`: what the game waits for."""
         return Phase(self.states["phase"][0])
 
     @property
@@ -192,7 +192,7 @@ class Game(CopiedWhole):
 
     @property
     def state(self) -> npt.NDArray[np.void]:
-        """A copy of the state, `STATE` (1,)."""
+        """A copy of the position for kernels and agents, `STATE` (1,)."""
         return copy_rows(self.states)
 
     def legal_actions(self) -> list[int]:

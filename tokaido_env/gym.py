@@ -423,8 +423,8 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         """Start an episode.
 
         Args:
-            seed: random seed, as for `Game`; None continues with the next episode of the last
-                seed.
+            seed: random seed, an integer from 0; None continues with the next episode of the
+                last seed.
             options: `{"state": position}` starts from a position as `Game.to_dict` returns it.
 
         Returns:

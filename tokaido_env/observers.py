@@ -95,8 +95,8 @@ def observe(
         states: `STATE` (n,), the positions.
         seats: integers (n,), the observing seats; by default the player to decide, or player_0 at
             chance and at the end.
-        observation: as for `Batch`.
-        see_board: as for `Batch`.
+        observation: "float32", "uint8", "geometry" or "afterstates".
+        see_board: append the board features to each vector.
 
     Returns:
         float32 or uint8 (n, N_FEATURES), N_BOARD_FEATURES wider with `see_board`; with
@@ -130,7 +130,7 @@ def afterstates(
         boards: `BOARD` (1,) for all positions, or (n,).
         states: `STATE` (n,), the positions.
         legal: uint64 (n,), the legal actions as bits.
-        inputs: as for `Batch.afterstates`.
+        inputs: "afterstates" for the networks' inputs, "geometry", "float32" or None.
 
     Raises:
         TypeError: for an argument of a wrong type or dtype.

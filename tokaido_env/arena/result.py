@@ -67,7 +67,7 @@ class Games(Struct, frozen=True):
 
     @classmethod
     def of(cls, match: Match) -> Games:
-        """Return the counts and means of a match."""
+        """Return the counts and means of the games of a match, of `a` and of `b`."""
         points = [tuple(round(x, 4) for x in match.mean_points(side)) for side in range(2)]
         lost = match.games["forfeit"] > 0
         first, second = (round(x, 6) for x in match.results.mean(axis=0).tolist())
@@ -229,7 +229,7 @@ class RecordsEntry(Struct, frozen=True):
 
     @classmethod
     def of(cls, path: Path, games: int) -> RecordsEntry:
-        """Return the entry of a record file with its number of games."""
+        """Return the entry, with its SHA-256, of a record file that holds this many games."""
         return cls(path.name, file_sha256(path), games)
 
 

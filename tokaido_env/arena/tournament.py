@@ -59,11 +59,11 @@ def play_match(
     """Play paired games between two agents.
 
     Args:
-        a: one agent, as for `as_agent`.
+        a: one agent: a spec string, an `Agent`, or an object with `act` or `choose`.
         b: the other; two objects are two agents, named `Net` and `Net 2` if both are `Net`.
         games: how many, even and positive.
-        seed: of the match, as for `Game`; the same seed gives the same games to any two agents.
-        board: as for `Game`; of a pool each pair is played on the board that its seed draws.
+        seed: of the match, an integer from 0; it gives any two agents the same dice and draws.
+        board: a name, a path, a `Board`, or a pool, from which the seed of each pair draws.
         executor: runs the games; None chooses one (`games_as_completed`).
 
     Raises:
@@ -182,7 +182,7 @@ class MatchState:
         self.forfeits |= finished.forfeits
 
     def to_match(self, games: int | None = None) -> Match:
-        """Return all finished pairs, or those among the first `games`, as a match."""
+        """Return the pairs with both games finished, of all or the first `games`, as a match."""
         pairs = self.finished[:games:2] & self.finished[1:games:2]
         played = self.games[:games].reshape(-1, 2)[pairs]
         longest = int(played["decisions"].max(initial=0))

@@ -94,7 +94,7 @@ def is_legal(mask: Mask, move: int) -> bool:
 
 @subroutine
 def checked_outcome(board: Row, s: Row, move: int) -> int:
-    """Return an outcome, any integer, if possible on rows of `BOARD` and `STATE`, or NO_ACTION."""
+    """Return `move`, an integer, if it is a possible outcome of a `STATE` row `s`, or NO_ACTION."""
     return move if outcome_weight(board, s, move) > 0 else NO_ACTION
 
 

@@ -189,7 +189,7 @@ def learn(
 
     Args:
         network: the network, changed in place.
-        boards: of the samples, `BOARD` (b,).
+        boards: `BOARD` (b,), of the samples.
         samples: the training samples.
         steps: steps of the optimizer.
         seed: of the order of the samples.

@@ -48,7 +48,7 @@ class Samples(NamedTuple):
 
     @classmethod
     def join(cls, parts: list[Samples]) -> Samples:
-        """Return the concatenation of samples."""
+        """Return all samples of the parts, one part after the other."""
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 

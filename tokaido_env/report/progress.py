@@ -99,7 +99,7 @@ class RunBar(NamedTuple):
 
 @contextmanager
 def run_bar(total: int, unit: str) -> Iterator[RunBar]:
-    """Show the progress of a training run, with its ratings as lines above the bar.
+    """Show the progress of a training run, with ratings as lines above the bar; yield functions.
 
     Where standard error is no terminal, it prints lines, at most one in ten seconds.
 

@@ -146,7 +146,7 @@ def generalisation_test(
         train: number of the first boards of `train` that the agent was trained on, if its policy
             file does not say.
         gap: whether to play the second match, on boards of the training.
-        seed: of the games, as for `Game`.
+        seed: of the games, an integer from 0.
 
     Raises:
         ValueError: if a number is out of range, or the agent was trained on boards of the split.

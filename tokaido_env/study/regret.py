@@ -206,7 +206,7 @@ def best_rows(regret_set: RegretSet, values: Floats) -> Rows:
 
 
 def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure]:
-    """Return the regret of an agent: in the whole set, by each policy of the rollouts, by group.
+    """Return an agent's regret, in results: of the whole set, by policy of rollouts, by group.
 
     Args:
         regret_set: the set.
@@ -282,7 +282,7 @@ def stratified_means(
 
 
 def regret_difference(regret_set: RegretSet, one: AgentChoices, other: AgentChoices) -> Measure:
-    """Return the regret of one agent less that of another in the same positions.
+    """Return one agent's regret less another's in the same positions, with a 95 % interval.
 
     Args:
         regret_set: the set.

@@ -76,7 +76,7 @@ class CallTask(NamedTuple):
 
 
 class Executor(AbstractContextManager["Executor"]):
-    """Runs tasks, as `concurrent.futures.Executor` does; leaving its `with` block shuts it down."""
+    """Runs tasks of agents, `CallTask`, at once; leaving its `with` block shuts it down."""
 
     @property
     @abstractmethod
@@ -209,7 +209,7 @@ class ProcessExecutor(PoolExecutor):
         self._pool: ProcessPoolExecutor | None = None
 
     def shutdown(self) -> None:
-        """End all processes."""
+        """End all processes at once, without waiting for their tasks."""
         pool, self._pool = self._pool, None
         if pool is not None:
             for process in [*(pool._processes or {}).values()]:
