@@ -87,7 +87,7 @@ class AlphaZeroTrainer(Trainer):
         return figures | promotion
 
     def policy(self) -> Policy:
-        """Return the incumbent, the network that won the last promotion match."""
+        """Return the incumbent: the last network promoted, or the first one if none was yet."""
         return Policy.load(self.run.snapshot(self.incumbents[-1]))
 
     # Self-play

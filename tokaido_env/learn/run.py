@@ -136,7 +136,7 @@ class Trainer(ABC):
 
     @abstractmethod
     def policy(self) -> Policy:
-        """Return a copy of the learner's current network, as `last` holds it."""
+        """Return the learner's current policy, which is rated and saved as `last`."""
 
 
 class Run:

@@ -76,7 +76,7 @@ class CallTask(NamedTuple):
 
 
 class Executor(AbstractContextManager["Executor"]):
-    """Runs tasks of agents, `CallTask`, at once; leaving its `with` block shuts it down."""
+    """Runs tasks of agents, `CallTask`s; leaving its `with` block shuts it down."""
 
     @property
     @abstractmethod
