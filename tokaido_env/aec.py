@@ -61,8 +61,8 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
     are part of this class because each wrapper takes longer than a step of the game.
 
     Args:
-        board: as for `Game`. With a pool, the seed of each episode draws a board; `infos`
-            contain its index in `boards`.
+        board: a name, a path, a `Board`, or a pool, from which the seed of each episode draws;
+            `infos` contain the index in `boards`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "dict" for the vector and the mask; "box" for the vector alone, with the mask
             in `infos`; "geometry" for the geometry and the mask; "afterstates" for the inputs of
@@ -128,19 +128,19 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         self._episode = 0
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the observation space of an agent; repeated calls return the same object."""
+        """Return the space of what `observe` returns, the same object at each call."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the action space of an agent; repeated calls return the same object."""
+        """Return the action space of an agent, Discrete(49), the same object at each call."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start an episode.
 
         Args:
-            seed: random seed of the episode, as for `Game`. None continues with the next episode
-                of the last seed, or in a new environment takes a seed from the operating system.
+            seed: random seed of the episode, an integer from 0. None continues with the next
+                episode of the last seed, or takes a first seed from the operating system.
                 `infos` contain the seed with which `Game(seed=…)` has the same dice and draws.
             options: `{"state": position}` starts from a position as `Game.to_dict` returns it.
 
@@ -237,10 +237,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         return vector
 
     def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, or show it, depending on the render mode.
-
-        `tokaido_env.render.modes` has the types and shapes.
-        """
+        """Return text or pixels, uint8 (height, width, 3), or show them, by the render mode."""
         return render(self.render_mode, self.game.scene)
 
     def close(self) -> None:
@@ -259,7 +256,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         return other
 
     def agent_iter(self, max_iter: int = 2**63) -> Any:
-        """Iterate over `agent_selection` before each step, until all agents are done."""
+        """Yield `agent_selection` before each step, at most `max_iter` times, until the end."""
         while self.agents and max_iter > 0:
             max_iter, self._moved = max_iter - 1, False
             yield self.agent_selection

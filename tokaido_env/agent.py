@@ -105,10 +105,10 @@ class Agent(ABC):
         """Evaluate n positions; by default, the action of `act` gets probability 1.
 
         Args:
-            boards: as for `act`.
-            states: as for `act`.
-            legal: as for `act`.
-            keys: as for `act`.
+            boards: `BOARD` (1,) for all positions, or (n,).
+            states: `STATE` (n,), at decisions; do not write to them.
+            legal: uint64 (n,), the legal actions as bits, never 0.
+            keys: uint64 (n,), random bits, the agent's only source of randomness.
 
         Returns:
             The probability of each action, float32 (n, N_ACTIONS), 0 where illegal; and player_0's
@@ -136,7 +136,7 @@ _DTYPE_NAMES = {STATE: "STATE", BOARD: "BOARD", _BITS: "uint64"}
 
 
 def check_agent_arguments(boards: Any, states: Any, legal: Any, keys: Any) -> ActArguments:
-    """Check the arguments of `Agent.act` and `Agent.judge`: kernels cannot.
+    """Check the arrays that `Agent.act` and `Agent.judge` take, which kernels cannot do.
 
     Returns:
         The arguments, copied if they are strided or read-only: kernels would compile again.

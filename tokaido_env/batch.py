@@ -49,8 +49,8 @@ class Batch(CopiedWhole):
 
     Args:
         n: number of games.
-        board: as for `Game`. A pool such as "family:train/1000" draws the board of each episode
-            from its seed; of a sequence of boards, game `i` uses `board[i % len(board)]`.
+        board: a name, a path, a `Board`, or a pool such as "family:train/1000", from which each
+            episode's seed draws; of a sequence of boards, game `i` uses `board[i % len(board)]`.
         chance: "sampled": dice and draws follow from the seed; "explicit": games stop at chance
             phases, where `step` takes an outcome (see `outcome_weights` and `sample_outcomes`).
         autoreset: start a finished game's next episode within the step that ended it.
@@ -178,12 +178,12 @@ class Batch(CopiedWhole):
         return self.timestep()
 
     def finish(self, bot: str) -> TimeStep:
-        """Play every game to its end, with a compiled bot in both seats."""
+        """Play every game to its end, with the bot "random" or "greedy" in both seats."""
         self._advance_with(self.all_games, bot, to_end=True)
         return self.timestep()
 
     def outcome_weights(self) -> npt.NDArray[np.int64]:
-        """Return the integer weights of outcomes, (n, MAX_OUTCOMES); zeros except at chance."""
+        """Return the weights of outcome ids, int64 (n, MAX_OUTCOMES); zeros except at chance."""
         self._check_begun(self.all_games)
         out = np.zeros((len(self), MAX_OUTCOMES), np.int64)
         batch_kernels.weights(self.all_games, self.boards, self.states, self.episode_info, out)
@@ -207,8 +207,8 @@ class Batch(CopiedWhole):
 
         Args:
             games: indices (k,).
-            seed: as for `reset`; a sequence has one entry per given game.
-            positions: as for `reset`; a sequence has one entry per given game.
+            seed: an integer, integers (k,) or None, as for `reset`, which has the errors too.
+            positions: one for all games or k of them, as for `reset`; None: the set-up.
         """
         self.initialize(games, seed, positions)
         self.advance_to_decision(games)
@@ -216,7 +216,7 @@ class Batch(CopiedWhole):
     def initialize(
         self, games: Games, seed: Seeds = None, positions: Positions | None = None
     ) -> None:
-        """Set up an episode of some games without playing chance; arguments as for `begin`."""
+        """Set up an episode of some games without playing chance; arguments of `begin`."""
         games = self._indices(games, unique=True)
         info = self.episode_info
         base_seeds, follows = batch_validation.base_seeds(seed, games, info["base_seed"][games])
@@ -238,7 +238,7 @@ class Batch(CopiedWhole):
         self._update_begun()
 
     def advance_to_decision(self, games: Games) -> None:
-        """Play sampled chance and bots (see `set_bots`) up to the next decision."""
+        """Play chance and bots (see `set_bots`) up to the next decision of games, indices (k,)."""
         games = self._indices(games, unique=True)
         self._check_begun(games)
         advance_checked(self, games, np.full(len(games), NO_ACTION))
@@ -249,7 +249,7 @@ class Batch(CopiedWhole):
         Args:
             games: indices (k,).
             bots: integers (k, 2), one per seat: `bots.RANDOM`, `bots.GREEDY` or `bots.NO_BOT`.
-                Each game needs a seat without a bot.
+                Other numbers, and games without a seat for you, raise `ValueError`.
         """
         games = self._indices(games, unique=True)
         checked = batch_validation.checked_bots(bots, len(games))
@@ -257,11 +257,11 @@ class Batch(CopiedWhole):
         self.options["bots"] |= (checked != NO_BOT).any()
 
     def advance(self, games: Games, moves: npt.ArrayLike) -> None:
-        """Play one move of some games; errors and moves as for `step`, but without a time step.
+        """Play one move of some games, as `step` does for all, without returning a time step.
 
         Args:
             games: indices (k,).
-            moves: integers (k,).
+            moves: integers (k,), action ids or outcome ids; an illegal one is as in `step`.
         """
         games = self._indices(games, unique=True)
         self._check_begun(games)
@@ -275,7 +275,7 @@ class Batch(CopiedWhole):
     def check_moves(
         self, games: Games, moves: npt.ArrayLike
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Return moves as int64 (k,), and which are illegal, bool (k,); arguments as for `advance`.
+        """Return the moves of k games as int64 (k,), and which are illegal, bool (k,).
 
         Raises:
             ValueError: for moves that are not integers (k,).
@@ -309,7 +309,7 @@ class Batch(CopiedWhole):
         return actions
 
     def act_arguments(self, games: Games) -> ActArguments:
-        """Return the arguments of `Agent.act` for the next decisions of some games."""
+        """Return the arguments of `Agent.act`, arrays (k,), for games, indices (k,)."""
         games = self._indices(games)
         states = copy_rows(self.states, games)
         return self.boards_of(games), states, self.legal[games], self.keys(games)
@@ -335,7 +335,7 @@ class Batch(CopiedWhole):
         return afterstates_of(self.boards, *args, inputs, margin)
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
-        """Return the random keys of agents' next decisions in some games: uint64 (k,)."""
+        """Return the random keys of agents' next decisions in games, indices (k,): uint64 (k,)."""
         games = self._indices(games)
         out = np.empty(len(games), np.uint64)
         batch_kernels.keys(games, self.states, self.episode_info, out)
@@ -364,11 +364,11 @@ class Batch(CopiedWhole):
         return self._mask_words.view(np.int8)
 
     def masks(self, games: Games) -> npt.NDArray[np.bool_]:
-        """Return the legal actions of the given games: bool (k, N_ACTIONS)."""
+        """Return the legal actions of games, indices (k,): bool (k, N_ACTIONS)."""
         return batch_kernels.mask_rows(self._indices(games), self.legal).view(np.bool_)
 
     def rewards(self, games: Games) -> npt.NDArray[np.float32]:
-        """Return the rewards of both seats in the current positions: float32 (k, 2)."""
+        """Return both seats' rewards in the positions of games, indices (k,): float32 (k, 2)."""
         games = self._indices(games)
         out = np.empty((len(games), 2), np.float32)
         margin = bool(self.options["margin"][0])
@@ -376,7 +376,7 @@ class Batch(CopiedWhole):
         return out
 
     def boards_of(self, games: Games) -> npt.NDArray[np.void]:
-        """Return the boards of some games for `Agent.act`: `BOARD` (1,) or (k,)."""
+        """Return the boards of games, indices (k,), for `Agent.act`: `BOARD` (1,) or (k,)."""
         if len(self.boards) == 1:
             return self.boards
         return copy_rows(self.boards, self.episode_info["board"][self._indices(games)])

@@ -142,7 +142,7 @@ def base_seeds(
     """Return the base seeds (those of episode 0) of games, and which games continue theirs.
 
     Args:
-        seed: as for `Batch.reset`.
+        seed: an integer, a sequence (k,) of integers and None, or None, as for `Batch.reset`.
         games: (k,), the indices of the games.
         previous: int64 (k,), negative for a game that has not begun; overwritten.
     """

@@ -75,11 +75,11 @@ class CudaBatch:
 
     Args:
         n: number of games.
-        board: as for `Batch`.
-        autoreset: as for `Batch`.
-        reward: as for `Batch`.
+        board: a name, a path, a `Board`, or a pool from which each episode's seed draws.
+        autoreset: start a finished game's next episode within the step that ended it.
+        reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "float32", "uint8" or None; afterstates are for CPUs only.
-        see_board: as for `Batch`.
+        see_board: append the board features to each observation.
         check: raise an error for an illegal move before any game is played. It waits for the GPU
             in each step. Without it, illegal moves are ignored, as by `Batch`.
         device: index of the GPU.
@@ -89,7 +89,8 @@ class CudaBatch:
         games: the arrays on the GPU, `cuda_kernels.Games`: aligned versions of those of `Batch`.
 
     Raises:
-        ValueError: as `Batch`.
+        BoardError: for an unknown board.
+        ValueError: for another argument that is not allowed.
         CudaError: no driver, or an unknown GPU.
     """
 
@@ -132,7 +133,7 @@ class CudaBatch:
     # All games
 
     def reset(self, seed: Seeds = None, positions: Positions | None = None) -> TimeStep:
-        """Begin all games; see `Batch.reset`."""
+        """Begin an episode of all games; arguments and errors are those of `Batch.reset`."""
         host = self._host if seed is not None or not self._begun else self.host()
         host.begin(host.all_games, seed, positions)
         self._upload(host)
@@ -146,7 +147,7 @@ class CudaBatch:
                 integers (n,) in main memory, which are copied to the GPU.
 
         Raises:
-            IllegalMove: as `Batch.step`; no game is played.
+            IllegalMove: naming the games and their moves (with `check`); nothing is played.
             ValueError: another dtype or shape.
         """
         self._need_begun()
@@ -158,18 +159,18 @@ class CudaBatch:
         return self.timestep()
 
     def play(self, bot: str) -> TimeStep:
-        """Let the bot "random" or "greedy" play one move of each running game; see `Batch.play`."""
+        """Let the bot "random" or "greedy" play one move of each running game."""
         return self._play(bot, to_end=False)
 
     def finish(self, bot: str) -> TimeStep:
-        """Let a bot play both seats of each game to its end; see `Batch.finish`."""
+        """Let the bot "random" or "greedy" play both seats of each game to its end."""
         return self._play(bot, to_end=True)
 
     def set_bots(self, bots: npt.ArrayLike) -> None:
         """Let bots play seats within steps, from the next step on.
 
         Args:
-            bots: integers (n, 2), as for `Batch.set_bots`.
+            bots: integers (n, 2), by seat `bots.RANDOM`, `bots.GREEDY` or `bots.NO_BOT`.
         """
         self._need_begun()
         host = self.host()
@@ -191,7 +192,7 @@ class CudaBatch:
         return out
 
     def keys(self) -> Any:
-        """Return the keys of the agents' random numbers for the next decisions, uint64 (n,)."""
+        """Return the agents' random keys of the next decisions, uint64 (n,) on the GPU."""
         out = cuda.device_array(len(self), np.uint64)
         self._launch(kernels.keys, self.games, out)
         return out
@@ -350,11 +351,11 @@ def dlpack(array: Any) -> Any:
 
 
 def launch(body: Callable[..., None], n: int, *arguments: Any) -> None:
-    """Run a kernel in at least n threads."""
+    """Run a kernel in at least n threads, with arrays on the GPU; return before it has run."""
     compiled(body)[-(-n // _THREADS), min(_THREADS, n)](*arguments)
 
 
 @functools.cache
 def compiled(body: Callable[..., None]) -> Any:
-    """Return a kernel that is compiled at its first launch in each process."""
+    """Return a CUDA kernel of a function, compiled at its first launch in each process."""
     return cuda.jit(body)

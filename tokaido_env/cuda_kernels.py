@@ -72,12 +72,12 @@ class StepOutput(NamedTuple):
 
 
 def step(games: Games, output: StepOutput, moves: Any, options_row: Any) -> None:
-    """Play one step of each game, as `batch_kernels.advance`.
+    """Play one step of each game: its move, chance, its end, the next episode and bots.
 
     Args:
         games: all games; none has a greedy bot.
         output: written.
-        moves: int64 (n,); written if the options name a bot.
+        moves: int64 (n,), actions or NO_ACTION; written if the options name a bot.
         options_row: `STEP_OPTIONS` (1,).
     """
     i = cuda.grid(1)
@@ -86,7 +86,7 @@ def step(games: Games, output: StepOutput, moves: Any, options_row: Any) -> None
 
 
 def step_greedy(games: Games, output: StepOutput, moves: Any, options_row: Any) -> None:
-    """`step` for games with greedy bots; it needs three times the registers."""
+    """Play one step of games with greedy bots, as `step`; it needs three times the registers."""
     i = cuda.grid(1)
     if i < len(games.states):
         _step(i, games, output, moves, options_row[0], cuda.local.array(2, _SCRATCH))
@@ -111,7 +111,7 @@ def _step(i: int, games: Games, output: StepOutput, moves: Any, options: Any, sc
 
 
 def write_output(games: Games, output: StepOutput) -> None:
-    """Write the results of the games in their present states."""
+    """Write the rewards, ends and players of all games to `output`, from their present states."""
     i = cuda.grid(1)
     if i < len(games.states):
         expand_mask(games.masks[i], games.words[i])

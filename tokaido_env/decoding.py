@@ -62,7 +62,7 @@ class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def one_of(names: Iterable[str]) -> Meta:
-    """Return the constraint of a text that is one of some names of letters, digits and spaces."""
+    """Return the constraint of a text to be one of some names, of letters, digits and spaces."""
     return Meta(pattern=rf"^({'|'.join(names)})\Z")
 
 
@@ -71,7 +71,7 @@ class Source:
 
     Args:
         name: name of the file or of a part of it; every error starts with it. It may be empty.
-        data: plain values as `files.parse_json` and `read_toml` return them.
+        data: dicts, lists, texts and numbers, as from JSON or TOML.
         error: class of the errors.
     """
 
@@ -82,7 +82,7 @@ class Source:
 
     @classmethod
     def json(cls, path: Path, kind: str, error: Callable[[str], Exception]) -> Source:
-        """Read a JSON file; `kind` names its contents in errors, such as "ladder"."""
+        """Read a JSON file, or raise `error`; `kind` names its contents there, such as "ladder"."""
         where = short_path(path)
         try:
             return cls(where, read_json(path), error)
@@ -120,7 +120,7 @@ class Source:
             raise self.failure(place, escape_text(text, _MAX_MESSAGE)) from None
 
     def expect(self, right: object, place: str, wanted: str, got: object, remedy: str = "") -> None:
-        """Raise an error about a place in the file unless a condition holds."""
+        """Raise an error, "expected `wanted`, got `got`" at a place, unless `right` is true."""
         if not right:
             text = f"expected {wanted}, got {repr_short(got)}"
             raise self.failure(place, f"{text}: {remedy}" if remedy else text)

@@ -30,7 +30,7 @@ LOCK_SUFFIX = ".lock"
 
 
 class InUseError(ValueError):
-    """A file or folder that another process has locked."""
+    """A file or folder that another process has locked; the message names it."""
 
 
 class OutputError(OSError):
@@ -41,7 +41,7 @@ class OutputError(OSError):
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically; see `atomic_write`."""
+    """Write a text file as UTF-8, whole or not at all; errors are those of `atomic_write`."""
     with atomic_write(path) as file:
         file.write(text.encode())
 
@@ -176,7 +176,7 @@ def _is_same_file(path: Path, other: Path) -> bool:
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, 64 hex digits."""
+    """Return the SHA-256 of a file's bytes, 64 hex digits; raise `OSError` if it is unreadable."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -198,17 +198,17 @@ def parse_json(text: str, float_hook: Callable[[str], Any] | None = None) -> Any
 
 
 def json_number(text: str) -> int | float:
-    """Return a number: 1.0 as the integer 1, because programs write integers as 1.0 too."""
+    """Return the number of a JSON text: "1.0" as the integer 1, as some programs write integers."""
     value = float(text)
     return int(value) if value.is_integer() and str(value) != "-0.0" else value
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; numbers as `json_number` returns them.
+    """Read a JSON file; a number such as 1.0 becomes the integer 1 (`json_number`).
 
     Raises:
         OSError: if the file cannot be read.
-        ValueError: as for `parse_json`, or if it is no UTF-8 text; the message names the file.
+        ValueError: if it is no JSON or no UTF-8 text; one line that names the file.
     """
     try:
         return parse_json(read_text(path, MAX_JSON_BYTES), json_number)
@@ -217,7 +217,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file.
+    """Read a TOML file as dicts, lists and Python's plain values.
 
     Raises:
         OSError: if the file cannot be read.

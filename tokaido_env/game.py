@@ -101,9 +101,9 @@ class Game(CopiedWhole):
             position: a position as `to_dict` returns it, also with NumPy's integers and arrays.
             board: required if `position["board"]` names a board that is neither built in nor of
                 the family. A pool must contain the board that the position names.
-            seed: as for `Game`.
-            chance: as for `Game`. None means "explicit" for a position at a chance phase, which
-                keeps the game exactly at that position, and "sampled" otherwise.
+            seed: random seed of the dice and draws from here on, an integer from 0.
+            chance: "sampled" or "explicit". None means "explicit" for a position at a chance
+                phase, which keeps the game exactly at that position, and "sampled" otherwise.
 
         Raises:
             PositionError: for a position that no game can reach.
@@ -121,7 +121,7 @@ class Game(CopiedWhole):
     def from_states(
         cls, board: Board, states: npt.NDArray[np.void], seed: int, chance: Chance
     ) -> Game:
-        """Start a game from a possible position, `STATE` (1,)."""
+        """Start a game from `STATE` (1,), which is not checked; arguments as for `Game`."""
         game = cls.__new__(cls)
         game._begin(board, states.tobytes(), seed, chance)
         game._started_from_position = True
@@ -172,7 +172,7 @@ class Game(CopiedWhole):
 
     @property
     def phase(self) -> Phase:
-        """The current phase, such as `Phase.MOVE`."""
+        """The current phase, such as `Phase.MOVE`: what the game waits for."""
         return Phase(self.states["phase"][0])
 
     @property
@@ -187,12 +187,12 @@ class Game(CopiedWhole):
 
     @property
     def rounds(self) -> int:
-        """The number of rolls so far."""
+        """The number of rounds that have begun, each with one roll; 0 at the set-up."""
         return int(self.states["round"][0])
 
     @property
     def state(self) -> npt.NDArray[np.void]:
-        """A copy of the state, `STATE` (1,)."""
+        """A copy of the position for kernels and agents, `STATE` (1,)."""
         return copy_rows(self.states)
 
     def legal_actions(self) -> list[int]:
@@ -238,7 +238,7 @@ class Game(CopiedWhole):
         """Return the afterstates of all legal actions: the positions after them, before any chance.
 
         Args:
-            inputs: as for `Batch.afterstates`.
+            inputs: "afterstates" for the networks' inputs, "geometry", "float32" or None.
 
         Returns:
             One row per legal action, in the order of `legal_actions`. `result` is +1, -1 or 0.
@@ -268,7 +268,7 @@ class Game(CopiedWhole):
         ]
 
     def scores(self) -> list[dict[str, int]]:
-        """Return the points of both seats in the current position (R9.2), as dicts by category."""
+        """Return both seats' present points by category, with the "total" (R9.2), in two dicts."""
         return list(result_of(self.boards, self.states)["scores"])
 
     def winner(self) -> int | None:
@@ -365,7 +365,7 @@ class Game(CopiedWhole):
         """Return the scene from which pictures of the position are drawn.
 
         Args:
-            policy: as for `show`.
+            policy: an agent, to show its action probabilities and its expected result.
         """
         from tokaido_env.agent import check_agent
         from tokaido_env.render.scene import last_steps, scene_of
@@ -387,7 +387,7 @@ class Game(CopiedWhole):
 
     @property
     def start_position(self) -> dict[str, Any] | None:
-        """The position from which the game was started; None for an ordinary game."""
+        """The position, as from `to_dict`, at which the game started; None for the set-up."""
         if not self._started_from_position:
             return None
         return positions.to_dict(self.board, np.frombuffer(bytearray(self._start), STATE)[0])

@@ -73,7 +73,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
             `reset(options={"reset_mask": …})`.
         seat: the learner's seat: 0, 1, "random" (drawn from the seed of each episode) or
             "alternate" (game + episode, modulo 2).
-        board: as for `Batch`.
+        board: a name, a path, a `Board`, or a pool from which each episode's seed draws.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "float32", "uint8", "geometry" or "afterstates", as for `Batch`.
         see_board: append the board features to the observation, as for `Batch`.
@@ -224,7 +224,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         return self.observe(), rewards, terminated, np.zeros_like(terminated), infos
 
     def observe(self) -> Any:
-        """Return the learner's current observations; see `Batch.observe`."""
+        """Return the learner's current observations, (num_envs, …) as from `reset`."""
         return self.batch.observe(self.batch.all_games, self.seats)
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
@@ -234,7 +234,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         return masks
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return the frames of all games, text or uint8 (height, width, 3) each."""
+        """Return each game's frame, text or uint8 (height, width, 3); None without render mode."""
         return tuple(map(self._frame, range(self.num_envs))) if self.render_mode else self._frame(0)
 
     def scene(self, game: int) -> Scene:
@@ -252,7 +252,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         """Play a step without the next episodes of mode "SameStep".
 
         Args:
-            actions: as for `step`.
+            actions: integers (num_envs,), with the errors of `step`.
 
         Returns:
             Rewards and whether games have ended, float64 and bool (num_envs,).
@@ -286,8 +286,8 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
 
         Args:
             games: indices (k,).
-            seed: as for `Batch.begin`.
-            positions: as for `Batch.begin`.
+            seed: an integer, integers (k,) or None, as for `Batch.reset`.
+            positions: one for all games or k of them; None: the set-up.
         """
         self.batch.initialize(games, seed, positions)
         info = self.batch.episode_info
@@ -382,8 +382,8 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
     """A game of the learner against an opponent.
 
     Args:
-        opponent: as for `TokaidoDuoVectorEnv`.
-        seat: as for `TokaidoDuoVectorEnv`.
+        opponent: a spec string such as "greedy", an agent, or an object with `act` or `choose`.
+        seat: the learner's seat: 0, 1, "random" or "alternate", as for `TokaidoDuoVectorEnv`.
         render_mode: None, "ansi" or "rgb_array"; see `tokaido_env.render.modes`.
         options: `board`, `reward`, `observation`, `see_board` and `illegal`, as for
             `TokaidoDuoVectorEnv`.
@@ -423,8 +423,8 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         """Start an episode.
 
         Args:
-            seed: random seed, as for `Game`; None continues with the next episode of the last
-                seed.
+            seed: random seed, an integer from 0; None continues with the next episode of the
+                last seed.
             options: `{"state": position}` starts from a position as `Game.to_dict` returns it.
 
         Returns:
@@ -468,10 +468,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         return masks
 
     def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, depending on the render mode.
-
-        `tokaido_env.render.modes` has the types and shapes.
-        """
+        """Return the position as text or pixels, uint8 (height, width, 3), by the render mode."""
         return render(self.render_mode, partial(self.games.scene, 0))
 
     def _seen(self) -> tuple[Any, dict[str, Any]]:

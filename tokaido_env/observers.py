@@ -70,7 +70,7 @@ def check_observation(
 
 
 def observation_size(observation: object, see_board: object) -> int:
-    """Return the number of values in the row of one game's observation."""
+    """Return how many numbers one game's observation has, of a format and `see_board`."""
     if observation == AFTERSTATES:
         return AFTERSTATE_ROW
     if observation == GEOMETRY:
@@ -95,8 +95,8 @@ def observe(
         states: `STATE` (n,), the positions.
         seats: integers (n,), the observing seats; by default the player to decide, or player_0 at
             chance and at the end.
-        observation: as for `Batch`.
-        see_board: as for `Batch`.
+        observation: "float32", "uint8", "geometry" or "afterstates".
+        see_board: append the board features to each vector.
 
     Returns:
         float32 or uint8 (n, N_FEATURES), N_BOARD_FEATURES wider with `see_board`; with
@@ -130,7 +130,7 @@ def afterstates(
         boards: `BOARD` (1,) for all positions, or (n,).
         states: `STATE` (n,), the positions.
         legal: uint64 (n,), the legal actions as bits.
-        inputs: as for `Batch.afterstates`.
+        inputs: "afterstates" for the networks' inputs, "geometry", "float32" or None.
 
     Raises:
         TypeError: for an argument of a wrong type or dtype.
@@ -169,7 +169,7 @@ class Observer:
 
     Args:
         boards: `BOARD` (b,), the boards of the games.
-        observation: as for `Batch`; None disables `update`.
+        observation: "float32", "uint8", "geometry", "afterstates"; None disables `update`.
         see_board: append the board features to each vector.
         n: number of games.
         copy: return new arrays; otherwise `update` writes one buffer again each time.
@@ -306,7 +306,7 @@ class GameObserver:
 
 
 def observation_at(observations: Any, game: int) -> Any:
-    """Return one game's observation out of those of several games."""
+    """Return one game's observation, by index, out of arrays or a dict of arrays (n, …)."""
     if isinstance(observations, dict):
         return {name: array[game] for name, array in observations.items()}
     row: npt.NDArray[Any] = observations[game]

@@ -84,7 +84,9 @@ _TYPE = pyspiel.GameType(
 
 
 class TokaidoDuoGame(pyspiel.Game):
-    """The game on one board; create it with `pyspiel.load_game`.
+    """The game on one board, as `pyspiel.load_game("tokaido_duo", {"board": …})` returns it.
+
+    Further parameters are `reward`, "win" or "margin", and `see_board`, False or True.
 
     Attributes:
         board: the `Board`.
@@ -207,7 +209,7 @@ class TokaidoDuoState(pyspiel.State):
         return self.game.is_over
 
     def returns(self) -> list[float]:
-        """Return the results of both seats; zeros before the end."""
+        """Return the rewards of both seats, 1, -1 or 0, or score margins; zeros before the end."""
         game = self.game
         return list(rewards_of(game.boards, game.states, 0, self.get_game().margin))
 
@@ -243,7 +245,7 @@ class TokaidoDuoObserver:
         self._observer.write(state.game, player, self.tensor)
 
     def string_from(self, state: TokaidoDuoState, player: int) -> str:
-        """Return the position as text, the same for both seats."""
+        """Return the position as one line of JSON, the same for both seats."""
         return str(state)
 
 

@@ -25,7 +25,7 @@ class GameOpponents:
     Args:
         batch: the games.
         seats: int8 (n,), the learner's seats, which the caller sets.
-        opponents: as for `assign`.
+        opponents: one for all games, or a sequence to repeat over the games.
 
     Attributes:
         agents: the opponent of each current game.
@@ -63,7 +63,7 @@ class GameOpponents:
             self._next[game] = agents[j % len(agents)]
 
     def take(self, games: Games) -> None:
-        """Let the assigned opponents of some games play from now on."""
+        """Let the opponents that `assign` has set play from now on in games, int64 (k,)."""
         if self._next:
             for game in games.tolist():
                 self.agents[game] = self._next.pop(game, self.agents[game])
@@ -73,7 +73,7 @@ class GameOpponents:
         self._batch.set_bots(games, bots)
 
     def decide(self, games: Games) -> None:
-        """Let agents that are no bots play until every game is over or the learner's to decide."""
+        """Let agents, but no bots, play games, int64 (k,), until the learner decides or the end."""
         states = self._batch.states
         while self._others:
             players = states["player"][games]

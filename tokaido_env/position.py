@@ -125,7 +125,7 @@ class _Position(Struct, frozen=True):
 
 
 def to_dict(board: Board, row: np.void) -> dict[str, Any]:
-    """Return a state as plain JSON types."""
+    """Return a state, a row of `STATE`, as the position of `Game.to_dict`: plain JSON types."""
     return serialization.state_to_dict(board.name, board.record[0], row)
 
 

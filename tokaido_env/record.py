@@ -121,7 +121,7 @@ class Record:
             )
 
     def to_json(self) -> str:
-        """Return the record as one line."""
+        """Return the record as one line of JSON, without a line break."""
         order = ("format", "version", "rules")
         data = {field.name: getattr(self, field.name) for field in fields(self)}
         forfeit, files = data.pop("forfeit"), data.pop("files")
@@ -132,7 +132,7 @@ class Record:
 
     @classmethod
     def from_json(cls, line: str) -> Record:
-        """Parse one line without verifying its events; see `replay`."""
+        """Parse one line, or raise `RecordError`; `replay` verifies its events."""
         try:
             data = parse_json(line, json_number)
         except ValueError as error:
@@ -146,7 +146,7 @@ class Record:
 
 
 def save(records: Iterable[Record], path: str | Path) -> None:
-    """Write records to a file atomically, one per line."""
+    """Write records to a file, one per line, whole or not at all; see `files.atomic_write`."""
     write_text(Path(path), "".join(record.to_json() + "\n" for record in records))
 
 
@@ -203,7 +203,7 @@ def parse_lines(path: str | Path, lines: Iterable[bytes]) -> Iterator[tuple[int,
 
 
 def game_key(record: Record) -> bytes:
-    """Return a hash of what makes a game: board, seed, start, players, events and end."""
+    """Return a hash that equal games share: of board, seed, start, players, events and end."""
     parts = record.board_hash, record.seed, record.start, record.players, record.events, record.end
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).digest()
 
@@ -235,7 +235,7 @@ def replay(record: Record, board: Boards | None = None) -> Trajectory:
 
     Args:
         record: the game.
-        board: as for `load`.
+        board: the board or pool of the game, required if neither built in nor of the family.
 
     Raises:
         RecordError: for the first illegal event, or a result that differs from the record.

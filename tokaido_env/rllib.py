@@ -53,11 +53,11 @@ StepResult = tuple[
 
 
 class TokaidoMultiAgentEnv(CopiedWhole, MultiAgentEnv):
-    """A game with two agents.
+    """A game of two agents as an environment of RLlib, with the mask in each observation.
 
     A seed starts at its first episode, and resets without a seed continue with the next. RLlib's
-    runner `w` passes `seed + w + i` to its environment `i`, with complete episodes before each
-    sample. There such a number `n` starts seed `game_seed(n, w)`, and the same number continues.
+    runner `w` passes a number `n`, `seed + w + i`, to its environment `i`, with complete episodes
+    before each sample: the first `n` starts seed `game_seed(n, w)`, the same `n` again continues.
     Pass `environment(…, disable_env_checking=True)` in your own settings: RLlib's check resets
     every environment with seed 42, so that all would play the same dice and draws.
 
@@ -82,7 +82,10 @@ class TokaidoMultiAgentEnv(CopiedWhole, MultiAgentEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start an episode; return observations and infos by agent. See `TokaidoEnv.reset`."""
+        """Start an episode; return observation and info of the agent to decide, by its name.
+
+        Arguments and errors are those of `TokaidoEnv.reset`.
+        """
         if self._runner is not None and seed is not None:
             own = None if seed == self._runner_seed else game_seed(seed, self._runner)
             seed, self._runner_seed = own, seed
@@ -119,11 +122,11 @@ class TokaidoMultiAgentEnv(CopiedWhole, MultiAgentEnv):
         )
 
     def observe(self, agent: str) -> Any:
-        """Return the observation of an agent: a dict with "action_mask"."""
+        """Return the observation of an agent: a dict with "observation" and "action_mask"."""
         return self.aec.observe(agent)
 
     def render(self) -> Any:
-        """Return the position as text or pixels, or show it, depending on the render mode."""
+        """Return text or pixels, uint8 (height, width, 3), or show them, by the render mode."""
         return self.aec.render()
 
     def close(self) -> None:
@@ -161,7 +164,7 @@ class MaskedModule(DefaultPPOTorchRLModule):
         return masked(super()._forward_train(_without_mask(batch), **options), batch)
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:
-        """Return value estimates, (n,)."""
+        """Return value estimates of n observations for their agents, float32 (n,)."""
         return super().compute_values(_without_mask(batch), embeddings)
 
 
@@ -193,7 +196,7 @@ def self_play_config(
         environment: class of the environment.
         module: class of the policy's module, which has to apply the mask.
         model_config: settings of the module.
-        options: options of the environment, as for `tokaido_env.env`.
+        options: options of the environment, those of `tokaido_env.env`, such as `board`.
     """
     learner = RLModuleSpec(module_class=module, model_config=model_config)
     return (
@@ -206,7 +209,7 @@ def self_play_config(
 
 
 def both_seats(agent: str, episode: Any, **options: Any) -> str:
-    """Return the policy of an agent, the same for both."""
+    """Return `POLICY`, the name of the one policy of both agents, for `policy_mapping_fn`."""
     return POLICY
 
 

@@ -45,12 +45,12 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
             `set_opponents` or `set_attr("opponent", agent, indices)` replaces them during
             training: a running game keeps its opponent.
         seed: game `i` plays the episodes of seed `game_seed(seed, i)`.
-        board: as for `Batch`.
+        board: a name, a path, a `Board`, or a pool from which each episode's seed draws.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         seat: the learner's seat: 0, 1, "alternate" (game + episode, modulo 2) or "random".
         observation: "float32", "uint8", "geometry" or "afterstates", as for `Batch`; the last is a
             dict of arrays, for `MultiInputPolicy`.
-        see_board: as for `Batch`.
+        see_board: append the board features to each observation.
         render_mode: None, or "rgb_array" for `render` and `VecVideoRecorder`.
 
     Attributes:
@@ -115,7 +115,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
     def set_opponents(
         self, opponents: Opponents, indices: Any = None, when: When = "next game"
     ) -> None:
-        """Set the opponents of some games; see `TokaidoDuoVectorEnv.set_opponents`."""
+        """Set the opponents of some games, by index, as `TokaidoDuoVectorEnv.set_opponents`."""
         self.games.set_opponents(opponents, self._indices(indices), when)
 
     def step_async(self, actions: npt.NDArray[np.int64]) -> None:
@@ -164,7 +164,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         games.begin(ended)
 
     def get_images(self) -> Sequence[Any]:
-        """Return a picture of each game, uint8 (height, width, 3)."""
+        """Return a picture of each game, uint8 (height, width, 3); () without a render mode."""
         return self.games.render() or ()
 
     # The rest of the VecEnv interface. There are no single environments: only "opponent" and "seat"

@@ -49,7 +49,7 @@ def observation_space(
 
 
 def mask_space() -> spaces.Box:
-    """Return the space of an action mask, int8 (49,)."""
+    """Return the space of an action mask, int8 (49,) of 0 and 1."""
     return spaces.Box(0, 1, (N_ACTIONS,), np.int8)
 
 

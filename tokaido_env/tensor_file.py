@@ -45,8 +45,8 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], header: Mapping[str, 
         header: strings by key.
 
     Raises:
-        OSError: as `files.atomic_write`.
-        InUseError: as `files.atomic_write`.
+        OSError: if the file cannot be written.
+        InUseError: if another process writes it.
     """
     from safetensors.numpy import save
 

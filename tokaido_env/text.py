@@ -160,7 +160,7 @@ def _retry(refused: str, legal: Sequence[str]) -> str:
 
 
 def history_lines(game: Game, most: int) -> list[str]:
-    """Return sentences about the last `most` events, oldest first."""
+    """Return a sentence about each of the last `most` events of a game, oldest first."""
     if not most:
         return []
     played = game.trajectory()

@@ -41,7 +41,7 @@ class TimeStep(NamedTuple):
 
 
 def copy_timestep(live: TimeStep, observation: Any) -> TimeStep:
-    """Return a time step with this observation and copies of all other arrays."""
+    """Return a time step with this observation, not copied, and copies of all other arrays."""
     others: tuple[npt.NDArray[Any], ...] = live[1:]
     return TimeStep._make((observation, *map(_copied, others)))
 

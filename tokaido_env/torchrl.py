@@ -64,7 +64,7 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
 
     Args:
         n: number of games.
-        board: as for `Batch`.
+        board: a name, a path, a `Board`, or a pool from which each episode's seed draws.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "float32", "geometry", or "afterstates" for the inputs of the networks, and
             `actions`.

@@ -82,7 +82,7 @@ class Trajectory:
 
     @property
     def games(self) -> npt.NDArray[np.int64]:
-        """The game of each row: int64 (rows,)."""
+        """The index of the game of each row: int64 (rows,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     @property
@@ -112,7 +112,7 @@ class Trajectory:
         return events
 
     def rows(self, game: int = 0) -> slice:
-        """Return the rows of a game as a slice."""
+        """Return the slice of the rows of a game, by index: its events and its end."""
         return slice(int(self.offsets[game]), int(self.offsets[game + 1]))
 
     def labels(self, game: int = 0) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def replay_actions(
 
     Args:
         board: the board of all games.
-        seeds: int64 (n,).
+        seeds: int64 (n,), of the games.
         actions: int8 (n, longest), the decisions of each game, then -1.
         start: `STATE` (1,), the initial position of all games; by default the set-up.
     """
@@ -167,7 +167,7 @@ def replay_chunks(
     Args:
         boards: a board or pool.
         seeds: int64 (n,).
-        actions: int8 (n, longest), as for `replay_actions`.
+        actions: int8 (n, longest), the decisions of each game, then -1.
         board_index: int64 (n,), the index of each game's board in the pool; by default the board
             drawn from the game's seed.
         size: largest number of games per chunk.

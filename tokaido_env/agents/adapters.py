@@ -36,7 +36,7 @@ class AgentAdapter(Agent):
     """An agent made of an object with a method `act`, with defaults for all that it lacks.
 
     Args:
-        wrapped: the object.
+        wrapped: the object; its `act` takes and returns the arrays of `Agent.act`.
         spec: name of the agent; by default the object's `spec` or the name of its class.
 
     Raises:
@@ -54,7 +54,7 @@ class AgentAdapter(Agent):
             raise AgentError(f"spec: expected a printable name, not 'human', got {got}")
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return the object's actions; see `Agent.act`."""
+        """Return the object's action ids, int64 (n,); arguments are those of `Agent.act`."""
         actions: npt.NDArray[np.int64] = self.wrapped.act(boards, states, legal, keys)
         return actions
 
@@ -71,7 +71,10 @@ class AgentAdapter(Agent):
 
 
 class PerGameAdapter(AgentAdapter):
-    """Makes an agent of an object with `choose(game, rng)`; arguments as for `AgentAdapter`."""
+    """An agent made of an object with `choose(game, rng)`, which gets one `Game` at a time.
+
+    Arguments and errors are those of `AgentAdapter`.
+    """
 
     games_at_once = 2
     batched = False
@@ -81,11 +84,11 @@ class PerGameAdapter(AgentAdapter):
         self._boards: dict[bytes, Board] = {}
 
     def prepare(self, boards: Sequence[Board]) -> None:
-        """Store the boards of the coming games; built-in boards need no call."""
+        """Store the boards of the coming games, for `Game` objects; built-in ones need no call."""
         self._boards |= {board.record.tobytes(): board for board in boards}
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`."""
+        """Return action ids, int64 (n,); arguments and errors are those of `Agent.act`."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         for i in range(len(states)):

@@ -27,7 +27,7 @@ class RandomAgent(Agent):
     may_fail = False
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`."""
+        """Return action ids, int64 (n,); arguments and errors are those of `Agent.act`."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         random_actions(legal, keys, actions)
@@ -51,7 +51,7 @@ class GreedyAgent(Agent):
             self.bot = GREEDY
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`."""
+        """Return action ids, int64 (n,); arguments and errors are those of `Agent.act`."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         greedy_actions(boards, states, legal, keys, np.empty(2, STATE), actions)

@@ -23,11 +23,11 @@ GENERALIST = _FOLDER / "generalist.safetensors"
 
 
 def make_champion(sims: int | None = None, **options: Any) -> Agent:
-    """Make the champion: the best afterstate or, with `sims`, a tree search.
+    """Make the agent `champion`: the best afterstate or, with `sims`, a tree search.
 
     Args:
         sims: simulations for a decision.
-        options: `endings`, as for `PolicyAgent`; with `sims` also the other options of
+        options: `endings`, "exact" or "network"; with `sims` also `temperature` and `c_puct` of
             `PolicySearchAgent`.
 
     Raises:
@@ -37,7 +37,7 @@ def make_champion(sims: int | None = None, **options: Any) -> Agent:
 
 
 def make_generalist(sims: int | None = None, **options: Any) -> Agent:
-    """Make the generalist, as `make_champion`."""
+    """Make the agent `generalist`, trained on many boards; otherwise as `make_champion`."""
     return _make("generalist", GENERALIST, sims, options)
 
 

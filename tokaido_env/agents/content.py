@@ -16,7 +16,7 @@ from tokaido_env.record import Files
 
 
 def module_file(name: str) -> str:
-    """Return the path of a module, which is not imported; "" if it has none."""
+    """Return the path of a module by dotted name, without importing it; "" if it has none."""
     if name.endswith(".py") or "/" in name:
         return expand_home(name)
     top, *rest = name.split(".")
@@ -34,28 +34,28 @@ def program_files(command: str) -> list[str]:
 
 
 def sha256_of_files(paths: Iterable[str]) -> str:
-    """Return the SHA-256 of each file, joined by "+"; "" of none."""
+    """Return the SHA-256 of each file, 64 hex digits, joined by "+"; other paths are skipped."""
     return "+".join(file_sha256(Path(path)) for path in paths if is_file(Path(path)))
 
 
 def files_of(name: str, spec: str, sha256: str) -> Files:
-    """Return the entry in `Files` of an agent: its name, spec as typed and `Agent.sha256`."""
+    """Return `Files` of one agent: `spec`, or `NAME=SPEC` if it has a name, with its SHA-256."""
     typed = spec if name == spec else f"{name}={spec}"
     return {typed: sha256 or None} if sha256 or name != spec else {}
 
 
 def files_of_agents(agents: Iterable[Agent]) -> Files:
-    """Return the entries of agents that have no other name than their spec."""
+    """Return `Files` of agents named by their specs: spec to SHA-256, only of those with files."""
     return {agent.spec: agent.sha256 for agent in agents if agent.sha256}
 
 
 def entry_of(files: Files, name: str) -> Files:
-    """Return the entry of the agent with a name."""
+    """Return the part of `files`, SHA-256 by `NAME=SPEC` or spec, for the agent of this name."""
     return {key: one for key, one in files.items() if key == name or key.startswith(f"{name}=")}
 
 
 def difference(recorded: Files, current: Files) -> str:
-    """Return the first difference as text, "" if there is none."""
+    """Return as text how the SHA-256 of agents' files differ, "" if they are the same."""
     new = sorted(current.items() - recorded.items())
     old = sorted(recorded.items() - current.items())
     return f"files: expected {_text(new)}, got {_text(old)}" if new or old else ""

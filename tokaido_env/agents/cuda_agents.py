@@ -64,7 +64,7 @@ class CudaPolicy:
     Args:
         batch: the batch of the games.
         policy: the network; its action is always taken, as with `endings=network`.
-        temperature: as for `PolicyAgent`.
+        temperature: 0 takes the best action; above, a softmax of logits / temperature samples.
 
     Attributes:
         logits: float32 (n, N_ACTIONS) on the GPU, from the last `decide`; -inf where illegal.
@@ -93,11 +93,11 @@ class CudaPolicy:
 
 
 def choose_by_heuristic(games: Games, moves: Any) -> None:
-    """Write the heuristic's action in each game.
+    """Write the heuristic's action in each game; NO_ACTION where none is legal.
 
     Args:
         games: the games of the batch.
-        moves: int64 (n,).
+        moves: int64 (n,), written.
     """
     i = cuda.grid(1)
     if i < len(games.states):
@@ -127,7 +127,7 @@ def choose_by_network(
         network: `Weights` without the axis of copies.
         workspaces: `Workspace` with one more axis, first.
         first: the first game.
-        temperature: as for `PolicyAgent`.
+        temperature: 0 takes the best action; above, a softmax of logits / temperature samples.
         logits: float32 (n, N_ACTIONS), written.
         values: float32 (n,), written.
         moves: int64 (n,), written.

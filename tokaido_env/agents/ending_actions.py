@@ -206,8 +206,8 @@ def solve_endings(
 
     Args:
         values: float32 (n,), expected results for player_0; changed in place.
-        boards: as for `improve_endings`.
-        states: as for `improve_endings`.
-        legal: as for `improve_endings`.
+        boards: `BOARD` (1,) for all positions, or (n,).
+        states: `STATE` (n,), at decisions.
+        legal: uint64 (n,), the legal actions as bits.
     """
     _solve_each(len(values), values, boards, states, legal, LIMIT)

@@ -33,7 +33,7 @@ START_SECONDS = 30.0  # for the answer to `hello`
 
 
 class ProgramAgent(PerGameAdapter):
-    """The agent of a program; arguments as for `AgentAdapter`.
+    """The agent of a program of the user, `exec:COMMAND`; its `wrapped` is a `ProgramPlayer`.
 
     In a match it forfeits the games in which its program fails.
     """
@@ -72,8 +72,8 @@ class ProgramPlayer:
         seconds: the limit of a decision; None: no limit.
 
     Attributes:
-        seconds: as given.
-        process: of the program.
+        seconds: the limit.
+        process: the `LineProcess` of the program.
     """
 
     def __init__(self, spec: str, words: list[str], seconds: float | None = None) -> None:

@@ -24,13 +24,13 @@ from tokaido_env.features.terms import weights_of
 
 
 class HeuristicAgent(Agent):
-    """Takes the action with the best evaluation after it and its best effect."""
+    """Takes the action with the best `evaluation.action_value`: after it and its best effect."""
 
     spec = style = "heuristic"
     may_fail = False
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`; they do not depend on the keys."""
+        """Return action ids, int64 (n,), which do not depend on the keys; see `Agent.act`."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         _choose(len(states), actions, boards, states, legal, weights_of(self.style))
@@ -38,13 +38,13 @@ class HeuristicAgent(Agent):
 
 
 class RusherAgent(HeuristicAgent):
-    """Gives paintings to end the game soon."""
+    """A `heuristic` with other weights: gives paintings to end the game soon."""
 
     spec = style = "rusher"
 
 
 class HoarderAgent(HeuristicAgent):
-    """Collects wares, coins and slabs."""
+    """A `heuristic` with other weights: collects wares, coins and gold slabs."""
 
     spec = style = "hoarder"
 

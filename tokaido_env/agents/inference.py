@@ -81,7 +81,7 @@ def evaluate_all(
 
 @subroutine
 def forward(network: Any, position: PositionRow, workspace: Workspace, logits: Any) -> np.float32:
-    """Write the logits of the legal actions; return the value for the player to decide.
+    """Write the logits of the legal actions; return the decider's value, in [-1, 1].
 
     Args:
         network: `Weights`, the copy of one thread.
@@ -112,12 +112,12 @@ def forward(network: Any, position: PositionRow, workspace: Workspace, logits: A
 
 @subroutine
 def value_of(network: Any, position: PositionRow, workspace: Workspace) -> np.float32:
-    """Return the value of a position for `active_seat`.
+    """Return the value in [-1, 1] of a position for its `active_seat`.
 
     Args:
         network: `Weights`, the copy of one thread.
         position: a position at a decision, or at chance but not the set-up.
-        workspace: as for `forward`.
+        workspace: from `new_workspace` for this network; overwritten.
     """
     seat = active_seat(position.state)
     _update_first_layer(network, position, workspace, seat)
@@ -245,7 +245,7 @@ def choose_actions(out: Any, logits: Any, legal: Any, keys: Any, temperature: fl
         logits: float32 (n, N_ACTIONS).
         legal: uint64 (n,), the legal actions as bits, not 0.
         keys: uint64 (n,), random bits.
-        temperature: as for `choose_action`.
+        temperature: 0 takes the highest logit; above, Gumbel noise samples the softmax.
     """
     for i in range(len(out)):
         out[i] = choose_action(logits[i], legal[i], keys[i], temperature)

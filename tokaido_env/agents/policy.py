@@ -52,7 +52,7 @@ class PolicyError(AgentError):
 
 
 class LayerSizes(NamedTuple):
-    """The numbers of units of a network's layers."""
+    """The numbers of units of the two hidden layers of a network, `first` and `second`."""
 
     first: int
     second: int
@@ -84,11 +84,11 @@ class Policy:
 
     @property
     def sizes(self) -> LayerSizes:
-        """The sizes of its layers."""
+        """The numbers of units of its hidden layers."""
         return _sizes_of(self.tensors)
 
     def network(self) -> Weights:
-        """Return the network for the kernels."""
+        """Return the network as the kernels read it, with a copy for each thread."""
         return weights_of(self.tensors)
 
     def evaluate(self, boards: BoardRows, states: States, legal: Legal) -> tuple[Floats, Floats]:
@@ -110,8 +110,8 @@ class Policy:
         """Write the policy file; a failure leaves no part of it.
 
         Raises:
-            OSError: as `files.atomic_write`.
-            InUseError: as `files.atomic_write`.
+            OSError: if the file cannot be written.
+            InUseError: if another process writes it.
         """
         header = _header() | {"training": json.dumps(self.training)}
         write_tensors(Path(path), self.tensors, header)
@@ -167,8 +167,8 @@ class PolicyAgent(Agent):
         Args:
             policy: the policy.
             spec: the agent's spec or name.
-            temperature: as for `PolicyAgent`, at least 0; not checked here.
-            endings: as for `PolicyAgent`.
+            temperature: 0 takes the best action; above, a softmax samples one. Not checked here.
+            endings: "exact" or "network", as for `PolicyAgent`.
         """
         agent = cls.__new__(cls)
         agent._begin(policy, temperature, endings)
@@ -176,7 +176,7 @@ class PolicyAgent(Agent):
         return agent
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`."""
+        """Return action ids, int64 (n,); arguments and errors are those of `Agent.act`."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         logits, _ = evaluate_all(self.network, boards, states, legal)
         actions = np.empty(len(states), np.int64)
@@ -188,7 +188,7 @@ class PolicyAgent(Agent):
     def judge(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> tuple[Floats, Floats]:
-        """Return the policy without the temperature, and the values, as `Agent.judge`.
+        """Return the policy at temperature 1, and the values; arrays as for `Agent.judge`.
 
         With exact endings a better action by exact results has probability 1, and values after an
         end trigger are exact.

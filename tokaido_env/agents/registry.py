@@ -66,7 +66,7 @@ class Parameter:
 
     @property
     def expected(self) -> str:
-        """The allowed values in words."""
+        """The allowed values in words, for "expected …" in a message."""
         if self.choices:
             return " or ".join(map(repr, self.choices))
         noun = {int: "an integer", float: "a number", str: "a text"}[self.type]
@@ -278,7 +278,7 @@ def as_agent(agent: object, boards: Any = ()) -> Agent:
 
 
 def as_agents(*players: Any) -> list[Agent]:
-    """Return `as_agent` of each player, with the names of `labels_of`."""
+    """Return `as_agent` of each player; of two objects named `Net` the second is `Net 2`."""
     agents = [as_agent(one) for one in players]
     for i, label in enumerate(labels_of(agents)):
         if label != agents[i].spec:
@@ -302,7 +302,7 @@ def labels_of(players: Sequence[Any]) -> list[str]:
 
 
 def cost_of(spec: str) -> int:
-    """Return the `AgentKind.cost` of a spec without making the agent; 0 for a text that is no spec.
+    """Return the simulations of `mcts` that take as long as a decision; 0 if the text is no spec.
 
     Raises:
         AgentError: if a parameter is unknown, or out of range.
@@ -340,7 +340,7 @@ def parse_named_agent(text: str) -> NamedAgent:
 
 
 def check_names(agents: Sequence[NamedAgent]) -> None:
-    """Raise `AgentError` if two agents have the same name."""
+    """Raise `AgentError` if two different specs have the same name."""
     specs: dict[str, str] = {}
     for name, spec in agents:
         if specs.setdefault(name, spec) != spec:
@@ -351,10 +351,10 @@ def check_names(agents: Sequence[NamedAgent]) -> None:
 
 
 def runs_user_code(spec: str) -> bool:
-    """Return whether a spec names code from outside this package.
+    """Return whether a spec names code from outside this package: `python:` or `exec:`.
 
     Raises:
-        AgentError: as for `make`.
+        AgentError: if a kind or a parameter is unknown, or a value is out of range.
     """
     return _parse(spec).kind.is_user_code
 
@@ -363,7 +363,7 @@ def policy_path_of(spec: str) -> Path | None:
     """Return the path of the policy file of an agent, None without one.
 
     Raises:
-        AgentError: as for `make`.
+        AgentError: if a kind or a parameter is unknown, or a value is out of range.
     """
     kind, text, _ = _parse(spec)
     if kind.takes != PATH:
@@ -373,7 +373,7 @@ def policy_path_of(spec: str) -> Path | None:
 
 
 def sha256_of(spec: str) -> str:
-    """Return the SHA-256 of the files that an agent is made from, "" if there are none.
+    """Return the SHA-256, joined by "+", of the files that an agent is made from; "" for none.
 
     They are its policy; its module and files among its parameters; its program.
     """
@@ -423,7 +423,7 @@ def check_spec_in_file(spec: str, where: str, folder: Path, trusted: Container[s
 
 
 def describe() -> list[tuple[str, str]]:
-    """Return (usage, meaning) of every kind of agent."""
+    """Return (usage, meaning) of every kind of agent, such as ("random", "Takes …")."""
     return [(kind.usage, kind.meaning) for kind in KINDS.values()]
 
 

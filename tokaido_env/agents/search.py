@@ -99,22 +99,25 @@ _SIMS_PER_ROUND, _NETWORK_SIMS_PER_ROUND = 1 << 18, 1 << 17
 
 
 class SearchResult(NamedTuple):
-    """The results of searches of n positions."""
+    """The results of searches of n positions.
+
+    Attributes:
+        actions: int64 (n,), the chosen actions.
+        values: float32 (n,), the expected results of player_0, in [-1, 1].
+        visits: int32 (n, N_ACTIONS), the visit counts of the actions.
+    """
 
     actions: npt.NDArray[np.int64]
-    """The chosen actions, (n,)."""
     values: npt.NDArray[np.float32]
-    """The expected results of player_0, (n,), in [-1, 1]."""
     visits: npt.NDArray[np.int32]
-    """The visit counts of the actions, (n, N_ACTIONS)."""
 
     def part(self, part: slice) -> SearchResult:
-        """Return views of a slice of the results."""
+        """Return the results of the positions at a slice, as views of the same arrays."""
         return SearchResult(self.actions[part], self.values[part], self.visits[part])
 
 
 class SearchAgent(Agent):
-    """An agent that searches.
+    """A tree search as an agent; `spec` names it.
 
     Attributes:
         config: the settings of the search.
@@ -128,7 +131,7 @@ class SearchAgent(Agent):
     network: Weights | None = None
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`; a search ends once it is decided."""
+        """Return action ids, int64 (n,), of searches that end once decided; see `Agent.act`."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         positions = PositionBatch(boards, states, legal)
         config = self.config._replace(stops_early=True)
@@ -137,12 +140,12 @@ class SearchAgent(Agent):
     def judge(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the shares of the visits and the values; arguments as for `Agent.judge`.
+        """Return the share of visits of each action, and the root's values; see `Agent.judge`.
 
         The chosen action counts as visited the most.
 
         Returns:
-            float32 (n, N_ACTIONS), and float32 (n,) for player_0.
+            Shares, float32 (n, N_ACTIONS), and player_0's results, float32 (n,) in [-1, 1].
         """
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         positions = PositionBatch(boards, states, legal)
@@ -154,7 +157,7 @@ class SearchAgent(Agent):
 
 
 class MctsAgent(SearchAgent):
-    """Monte Carlo tree search with at most so many simulations for each decision.
+    """Monte Carlo tree search without a network, by UCB1 (Kocsis and Szepesvári 2006).
 
     Args:
         sims: most simulations for a decision, from 1.
@@ -171,7 +174,7 @@ class MctsAgent(SearchAgent):
 
 
 class PolicySearchAgent(SearchAgent):
-    """Tree search with the network of a policy file.
+    """Tree search with the network of a policy file, by PUCT (Silver et al. 2018).
 
     Args:
         path: a policy file, or a run folder for its best policy.
@@ -222,7 +225,7 @@ class PolicySearchAgent(SearchAgent):
 
 
 def games_per_round(sims: int, *, network: bool) -> int:
-    """Return the `Agent.games_at_once` of a search with so many simulations for a decision."""
+    """Return how many games a search with `sims` simulations a decision plays at once."""
     most = _NETWORK_SIMS_PER_ROUND if network else _SIMS_PER_ROUND
     return max(16, min(1024, most // sims // 2 * 2))
 
@@ -265,7 +268,7 @@ class Job(NamedTuple):
     Attributes:
         config: the settings of the search.
         position: the root.
-        search_key: the seed of the search.
+        search_key: the seed of the search, uint64.
         tree: the tree.
         workspace: the memory for evaluations, of the network if there is one.
     """

@@ -21,20 +21,24 @@ C_PUCT = 0.3
 
 
 class SearchConfig(NamedTuple):
-    """The settings of a search, as the kernels read them."""
+    """The settings of a search, as the kernels read them.
+
+    Attributes:
+        sims: simulations for a position.
+        plays_out: whether random play from a leaf to the end gives its value; without a network.
+        temperature: the number that divides a network's logits before they become priors.
+        c_puct: the exploration constant of PUCT; only with a network.
+        exact_endings: whether leaves after an end trigger have exact results, and actions too
+            (`endings`).
+        stops_early: whether a search ends once it is decided (`selection.is_decided`).
+    """
 
     sims: int
-    """Simulations for a position."""
     plays_out: bool = False
-    """Whether random play from a leaf to the end gives its value; only without a network."""
     temperature: float = TEMPERATURE
-    """The number that divides a network's logits before they become priors."""
     c_puct: float = C_PUCT
-    """The exploration constant of PUCT; only with a network."""
     exact_endings: bool = False
-    """Whether leaves after an end trigger have exact results, and actions too (`endings`)."""
     stops_early: bool = False
-    """Whether a search ends once it is decided (`selection.is_decided`)."""
 
 
 def network_search_config(
@@ -43,7 +47,7 @@ def network_search_config(
     c_puct: float = C_PUCT,
     endings: str = EXACT,
 ) -> SearchConfig:
-    """Return the settings of a search with a network; arguments as for `PolicySearchAgent`.
+    """Return the settings of a search with a network, from arguments of `PolicySearchAgent`.
 
     Raises:
         AgentError: if a setting is out of range.
@@ -63,7 +67,10 @@ def network_search_config(
 
 
 def config_to_spec(config: SearchConfig) -> str:
-    """Return the parameters of a spec for a search with a network, without those at the default."""
+    """Return the settings of a network search as in a spec, such as "sims=400,c_puct=2".
+
+    Settings at their default are left out, but not `sims`.
+    """
     temperature, c_puct = (str(x).removesuffix(".0") for x in (config.temperature, config.c_puct))
     parts = [f"sims={config.sims}"]
     parts += [f"temperature={temperature}"] * (config.temperature != TEMPERATURE)

@@ -137,7 +137,7 @@ def reset_tree(tree: Tree, position: Row, mask: Mask) -> None:
 
 @kernel
 def expand(board: Row, tree: Tree, at: int, edge: Row) -> int:
-    """Return the child behind an edge of a decision; make it if it is new.
+    """Return the index of the node behind an edge of a decision; make it if it is new.
 
     Args:
         board: a row of `BOARD`.
@@ -158,7 +158,7 @@ def expand(board: Row, tree: Tree, at: int, edge: Row) -> int:
 def sample_chance(
     board: Row, key: np.uint64, tree: Tree, at: int, visits: int, with_network: bool
 ) -> int:
-    """Return the child behind a sample of a chance node: a new sample, or an earlier one in turn.
+    """Return the index of the node behind a chance node's sample: a new one, or an earlier in turn.
 
     Args:
         board: a row of `BOARD`.
@@ -231,7 +231,7 @@ def stratified_roll(key: np.uint64, round_number: int, sample_number: int) -> in
     Args:
         key: of the search's random numbers.
         round_number: of the game.
-        sample_number: from 0.
+        sample_number: from 0; each die shows its six faces once in samples 0 to 5, 6 to 11, ….
     """
     block, turn = sample_number // _FACES, sample_number % _FACES
     roll = 0
@@ -288,7 +288,7 @@ def _ensure_capacity(tree: Tree, node: Row) -> bool:
 
 @kernel
 def add_node(tree: Tree, mask: Mask) -> None:
-    """Append a node, with an edge for each action in `mask`.
+    """Append a node, with an edge for each action in `mask`, the legal actions as bits.
 
     The node's state must already be in `tree.states`.
     """
@@ -320,7 +320,7 @@ def add_node(tree: Tree, mask: Mask) -> None:
 
 @kernel
 def edge_mask(tree: Tree, node: Row) -> Mask:
-    """Return the actions of a node's edges, as bits."""
+    """Return the actions of the edges of a node, a row of `NODE`, as bits of a uint64."""
     mask = np.uint64(0)
     first = int64(node["first"])
     for k in range(first, first + int64(node["edges"])):
@@ -348,7 +348,7 @@ def back_up(tree: Tree, depth: int, value: np.float32, squares: bool) -> None:
 
 @kernel
 def write_visits(tree: Tree, out: Any) -> None:
-    """Write the visit counts of the root's actions to `out`, (N_ACTIONS,)."""
+    """Write the visits of the root's actions to `out`, numbers (N_ACTIONS,); others stay."""
     first = int64(tree.nodes[0]["first"])
     for k in range(first, first + int64(tree.nodes[0]["edges"])):
         out[int64(tree.edges[k]["move"])] = tree.edges[k]["visits"]
@@ -356,7 +356,7 @@ def write_visits(tree: Tree, out: Any) -> None:
 
 @kernel
 def root_value(tree: Tree) -> np.float32:
-    """Return the mean of the values backed up to the root, for player_0."""
+    """Return the mean of the values backed up to the root: player_0's result in [-1, 1]."""
     total = np.float32(0.0)
     visits = 0
     first = int64(tree.nodes[0]["first"])

@@ -36,7 +36,7 @@ _SQRT_LOG = np.sqrt(np.log(np.arange(1, _TABLE_SIZE + 1))).astype(np.float32)
 
 @kernel
 def select_ucb1(tree: Tree, node: Row, visits: int) -> int:
-    """Return the edge with the highest UCB1 bound, as an index into `tree.edges`.
+    """Return the index in `tree.edges` of the highest UCB1 bound (Kocsis and Szepesvári 2006).
 
     An unvisited edge has the bound of one visit with the value of its node.
 
@@ -73,7 +73,7 @@ def _sqrt_log(visits: int) -> np.float32:
 
 @kernel
 def select_puct(tree: Tree, node: Row, visits: int, c_puct: np.float32) -> int:
-    """Return the edge with the highest PUCT bound, as an index into `tree.edges`.
+    """Return the edge with the highest PUCT bound (Silver et al. 2018): its index in `tree.edges`.
 
     Args:
         tree: the tree, with priors.

@@ -296,7 +296,7 @@ class _RunningGames:
 
 @contextmanager
 def naming_agent(agent: Agent) -> Iterator[None]:
-    """Turn errors of an agent's code into `AgentFailed` with the agent's name."""
+    """Turn errors of an agent's code in the block into `AgentFailed` with the agent's name."""
     try:
         yield
     except (AgentFailed, IllegalMove, OSError):

@@ -51,7 +51,7 @@ class PoolScores(NamedTuple):
 
     Attributes:
         scores: one a board, in the order of the boards, of equally many pairs.
-        drawn: as in `BoardsEntry`.
+        drawn: whether the boards are a sample; if not, they are all there are of their kind.
         seed: of the measurement.
         kind: 0 for test boards, 1 for training boards: the resamples are independent.
     """
@@ -63,16 +63,16 @@ class PoolScores(NamedTuple):
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:
-        """The pentanomial of each board, int64 (boards, 5)."""
+        """The pairs on each board with 0, 0.5, 1, 1.5 and 2 points: int64 (boards, 5)."""
         return np.array([score.pairs for score in self.scores], np.int64)
 
     @property
     def means(self) -> Floats:
-        """The score on each board, float64 (boards,)."""
+        """The score on each board, float64 (boards,) in [0, 1]."""
         return np.asarray(self.counts @ PAIR_SCORES / self.counts[0].sum())
 
     def resampled(self) -> Floats:
-        """Return resampled scores on boards, float64 (resamples, boards)."""
+        """Return resampled scores on boards by `bootstrap_boards`: float64 (resamples, boards)."""
         return bootstrap_boards(self.counts, [self.seed, self.kind], drawn=self.drawn)
 
 
@@ -84,9 +84,9 @@ def pool_scores(
     Args:
         match: of agent `a`, board after board.
         pool: the boards.
-        seed: as in `PoolScores`.
-        kind: likewise.
-        drawn: likewise.
+        seed: of the measurement.
+        kind: 0 for test boards, 1 for training boards.
+        drawn: whether the boards are a sample of more boards.
     """
     half_points = np.rint(2 * match.results.reshape(len(pool), -1, 2).sum(axis=2))
     counts = (half_points[:, :, None] == np.arange(5)).sum(axis=1)
@@ -98,7 +98,7 @@ def pool_scores(
 
 
 def pool_estimates(found: PoolScores) -> list[Measure]:
-    """Return the estimates `FIGURES` of the scores on a pool."""
+    """Return the estimates named in `FIGURES` of the scores on a pool, with 95 % intervals."""
     means, draws, boards = found.means, found.resampled(), len(found.scores)
     first, pairs = found.scores[0], int(found.counts[0].sum())
     estimates = [_mean_estimate(float(means.mean()), draws.mean(axis=1), found)]
@@ -146,14 +146,14 @@ def _ranked(of: Callable[[Floats], Floats], means: Floats, draws: Floats) -> Est
 
 
 def mean_over_opponents(found: Sequence[PoolScores]) -> Estimate:
-    """Return the mean of the mean scores against several opponents on the same boards."""
+    """Return the mean score over several opponents on the same boards, with its 95 % interval."""
     value = float(np.mean([one.means.mean() for one in found]))
     draws = np.mean([one.resampled().mean(axis=1) for one in found], axis=0)
     return _mean_estimate(value, draws, found[0])
 
 
 def generalisation_gap(test: PoolScores, train: PoolScores) -> Estimate:
-    """Return the mean score on `test` minus that on `train`, with its interval."""
+    """Return the mean score on `test` minus that on `train`, with its 95 % interval."""
     drawn = [len(side.scores) for side in (test, train) if side.drawn]
     draws = [side.resampled().mean(axis=1) for side in (test, train)]
     on_test, on_train = (pool_estimates(side)[0] for side in (test, train))

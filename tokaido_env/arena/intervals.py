@@ -28,12 +28,12 @@ class Estimate(Struct, frozen=True):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the interval."""
+        """The ends of the 95 % interval, low and high; twice the value where there is none."""
         return self.low, self.high
 
     @classmethod
     def of(cls, value: float, interval: Sequence[float] | None = None) -> Estimate:
-        """Return an estimate rounded to six decimals."""
+        """Return an estimate rounded to six decimals; None: the interval is the value alone."""
         low, high = interval or (value, value)
         return Estimate(*(round(float(x), 6) + 0.0 for x in (value, low, high)))  # never -0.0
 
@@ -255,11 +255,7 @@ def percentile_interval(
 
 
 def interquartile_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the mean along the last axis without the highest and the lowest quarter.
-
-    Args:
-        scores: float64 (…, boards).
-    """
+    """Return the mean of scores, float64 (…, boards), without the highest and lowest quarter."""
     quarter = scores.shape[-1] // 4
     middle: npt.NDArray[np.float64] = np.sort(scores, axis=-1)[
         ..., quarter : scores.shape[-1] - quarter
@@ -268,20 +264,12 @@ def interquartile_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
 
 
 def worst_tenth_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the mean of the lowest tenth along the last axis, of one score at least.
-
-    Args:
-        scores: float64 (…, boards).
-    """
+    """Return the mean of the lowest tenth, at least one, of scores, float64 (…, boards)."""
     lowest = np.sort(scores, axis=-1)[..., : -(-scores.shape[-1] // 10)]
     return np.asarray(lowest.mean(axis=-1))
 
 
 def share_above_even(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the share of scores above 0.5 along the last axis; a score of 0.5 counts half.
-
-    Args:
-        scores: float64 (…, boards).
-    """
+    """Return the share above 0.5, which counts half, of scores, float64 (…, boards)."""
     sides = np.sign(np.round(scores - 0.5, 9))  # resampled scores have rounding errors
     return np.asarray((1 + sides).mean(axis=-1) / 2)

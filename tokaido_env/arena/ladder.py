@@ -208,7 +208,7 @@ def _play_and_rate(
 
 
 def is_epsilon_baseline(spec: str) -> bool:
-    """Return whether an agent plays random moves, always or with a given probability."""
+    """Return whether a spec is "random", or "greedy" with a probability of random moves."""
     return spec == "random" or ":epsilon=" in spec
 
 

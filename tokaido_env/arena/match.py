@@ -59,7 +59,7 @@ class Match:
 
     @property
     def results(self) -> npt.NDArray[np.float64]:
-        """The results of `a`, float64 (pairs, 2)."""
+        """The results of `a`, 1, 0.5 or 0 in each game: float64 (pairs, 2)."""
         results: npt.NDArray[np.float64] = self.games["result"]
         return results
 
@@ -70,12 +70,12 @@ class Match:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the score."""
+        """The ends, low and high, of the 95 % interval of the score (`score_interval`)."""
         return score_interval(self.results)
 
     @property
     def adjusted(self) -> tuple[Estimate, float] | None:
-        """The luck-adjusted score and its factor: see `adjusted_score`."""
+        """The luck-adjusted score and how many times the pairs it saves: see `adjusted_score`."""
         return adjusted_score(self.results, self.games["luck"])
 
     @property

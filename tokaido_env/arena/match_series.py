@@ -37,7 +37,7 @@ def play_series(
             probability; None: play all games.
         records: of these matches; games are appended as they finish, and sorted at the end.
         monitor: see `Monitor`.
-        executor: as for `tournament.games_as_completed`.
+        executor: runs the games; None chooses one (`tournament.games_as_completed`).
 
     Returns:
         All matches with a whole pair of games, and the error that has stopped the series, None if

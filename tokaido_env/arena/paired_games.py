@@ -37,7 +37,7 @@ class Pairs:
 
     @classmethod
     def of(cls, matches: Sequence[PairedMatch]) -> Pairs:
-        """Return the pairs of matches, with the seeds of those that have games."""
+        """Return the pairs of matches; seeds are known of a `Match` only, not of a `Score`."""
         counts = np.array([match.pentanomial for match in matches], np.float64).reshape(-1, 5)
         unshared = counts.copy()
         with_games = [(m, match) for m, match in enumerate(matches) if isinstance(match, Match)]
@@ -58,7 +58,7 @@ class Pairs:
 
     @property
     def points(self) -> Floats:
-        """The points of `a` in each match, (matches,)."""
+        """The points of `a` in each match, 1 a win and 0.5 a draw: (matches,)."""
         points: Floats = 2 * self.counts @ PAIR_SCORES
         return points
 
@@ -70,7 +70,7 @@ class Pairs:
 
     @property
     def effective_games(self) -> Floats:
-        """The effective number of independent games of each match, (matches,)."""
+        """The effective number of independent games (Kish 1965) of each match, (matches,)."""
         pairs = self.counts.sum(axis=1)
         mean = self.counts @ PAIR_SCORES / pairs
         squares = self.counts @ PAIR_SCORES**2 - pairs * mean**2

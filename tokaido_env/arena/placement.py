@@ -96,10 +96,10 @@ def possible_matches(
     """Return the matches of a placement with all opponents, without games, by opponent.
 
     Args:
-        agent: as for `rate_on_ladder`.
-        ladder: likewise.
-        seed: likewise.
-        include_slow: likewise.
+        agent: its spec; if it is on the ladder, it does not meet itself.
+        ladder: a finished ladder.
+        seed: from it follows the seed of each opponent's match.
+        include_slow: also include slow agents.
         max_games: of a match, even.
     """
     games = _games_by_opponent(agent, ladder, include_slow)
@@ -122,7 +122,7 @@ def _games_by_opponent(agent: str, ladder: Ladder, include_slow: bool) -> dict[s
 
 
 def games_between(agent: str, opponent: str, *, include_slow: bool = False) -> int:
-    """Return the number of games of a placement between two agents: the slower one decides."""
+    """Return the games of a placement between two specs, the fewer of both `games_against`."""
     allowed = games_against(opponent, include_slow=include_slow)
     return min(games_against(agent, include_slow=True), allowed)
 

@@ -137,7 +137,7 @@ def rate_against(
         agent: the agent to rate.
         matches: its matches, each against an agent of `known`.
         known: the matches among the others.
-        anchor: as for `rate_matches`, among the others.
+        anchor: the agent at 0, among the others; if it has not played, see `choose_anchor`.
         seed: of the resamples of `matches`.
         known_seed: of the resamples of `known`.
         resamples: number of resamples, for the interval.
@@ -162,7 +162,7 @@ def rate_against(
 
 
 def anchor_of(matches: Sequence[PairedMatch]) -> str:
-    """Return the agent at rating 0 of some matches: see `choose_anchor`."""
+    """Return the agent that `choose_anchor` puts at rating 0 among those of some matches."""
     return choose_anchor(_agents(matches), None)
 
 
@@ -172,7 +172,7 @@ def choose_anchor(agents: Sequence[str], anchor: str | None = None) -> str:
 
 
 def expected_score(difference: float) -> float:
-    """Return the expected score of an agent at a rating difference in Elo points."""
+    """Return the expected score, 0 to 1, of an agent rated this many Elo points above another."""
     from scipy.special import ndtr
 
     return float(ndtr(difference / ELO_PER_UNIT))

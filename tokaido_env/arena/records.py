@@ -97,7 +97,7 @@ class RecordFile:
         flush_folder(path.resolve().parent)
 
     def append(self, match_state: MatchState, finished: FinishedGames) -> None:
-        """Write finished games of a match to the disk."""
+        """Append the records of finished games of a match, and flush them to the disk."""
         assert finished.events is not None
         places = []
         with self._open_at_end() as file:

@@ -67,7 +67,7 @@ class Games(Struct, frozen=True):
 
     @classmethod
     def of(cls, match: Match) -> Games:
-        """Return the counts and means of a match."""
+        """Return the counts and means of the games of a match, of `a` and of `b`."""
         points = [tuple(round(x, 4) for x in match.mean_points(side)) for side in range(2)]
         lost = match.games["forfeit"] > 0
         first, second = (round(x, 6) for x in match.results.mean(axis=0).tolist())
@@ -112,7 +112,10 @@ class Score(Struct, frozen=True, omit_defaults=True):
     def of_pairs(
         cls, a: str, b: str, board: str, seed: int | None, pairs: Iterable[int], **more: Any
     ) -> Score:
-        """Return the score of counted pairs, with its interval; `more` are other fields."""
+        """Return the score of numbers of pairs with 0, 0.5, 1, 1.5 and 2 points for `a`.
+
+        It has its 95 % interval; `more` are other fields of a `Score`.
+        """
         zero, one, two, three, four = map(int, pairs)
         counts = zero, one, two, three, four
         scores = np.repeat(PAIR_SCORES, counts)
@@ -122,7 +125,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, match: Match, board: str, seed: int | None, **more: Any) -> Score:
-        """Return the score of a match with its counts; `more` are other fields."""
+        """Return the score of a match with its 95 % interval and `Games`; `more`: other fields."""
         pairs = match.pentanomial.tolist()
         more = {"games": Games.of(match), "decided": match.decided} | more
         return cls.of_pairs(match.a, match.b, board, seed, pairs, **more)
@@ -134,22 +137,22 @@ class Score(Struct, frozen=True, omit_defaults=True):
 
     @property
     def pentanomial(self) -> npt.NDArray[np.int64]:
-        """The numbers of pairs, int64 (5,)."""
+        """The numbers of pairs with 0, 0.5, 1, 1.5 and 2 points for `a`: int64 (5,)."""
         return np.array(self.pairs, np.int64)
 
     @property
     def n(self) -> int:
-        """The number of games."""
+        """The number of games, two for each pair."""
         return 2 * sum(self.pairs)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the interval of the score."""
+        """The ends, low and high, of the 95 % interval of the score, 0 to 1."""
         return self.low, self.high
 
     @property
     def points(self) -> float:
-        """The points of `a`: its wins and half of its draws."""
+        """The points of `a`: its wins and half of its draws, a multiple of 0.5."""
         return sum(half_points * count for half_points, count in enumerate(self.pairs)) / 2
 
 
@@ -179,12 +182,12 @@ class Measure(Estimate, frozen=True, omit_defaults=True):
         interval: Sequence[float] | None = None,
         **more: Any,
     ) -> Measure:
-        """Return a named estimate rounded to six decimals; `more` are other fields."""
+        """Return an estimate rounded to six decimals; `more` are other fields, such as `n`."""
         found = Estimate.of(value, interval)
         return cls(found.value, found.low, found.high, measure, agent, **more)
 
     def rounded(self, digits: int) -> Measure:
-        """Return the estimate with fewer decimals."""
+        """Return the estimate and its interval rounded to `digits` decimals."""
         value, low, high = (round(x, digits) + 0.0 for x in (self.value, self.low, self.high))
         return replace(self, value=value, low=low, high=high)
 
@@ -207,7 +210,7 @@ class BoardsEntry(Struct, frozen=True):
 
     @classmethod
     def of(cls, pool: BoardPool, *, drawn: bool = False) -> BoardsEntry:
-        """Return the entry of a board or a pool."""
+        """Return the entry of a board or pool; `drawn`: whether it is a sample of more boards."""
         return cls(pool.name, pool.hash, len(pool), drawn)
 
 
@@ -226,7 +229,7 @@ class RecordsEntry(Struct, frozen=True):
 
     @classmethod
     def of(cls, path: Path, games: int) -> RecordsEntry:
-        """Return the entry of a record file with its number of games."""
+        """Return the entry, with its SHA-256, of a record file that holds this many games."""
         return cls(path.name, file_sha256(path), games)
 
 
@@ -271,7 +274,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def made(cls, protocol: Protocol, command: str = "", **fields: Any) -> Result:
-        """Return a result of this version of the package."""
+        """Return a result of this version of the package; `fields` are other attributes."""
         package = version("tokaido-env")
         return cls(protocol=protocol, command=command, package=package, **fields)
 
@@ -289,7 +292,7 @@ class Result(Struct, frozen=True, kw_only=True):
         return data if self.files else {key: x for key, x in data.items() if key != "files"}
 
     def to_json(self) -> str:
-        """Return the text of the file, with each score and estimate on a line of its own."""
+        """Return the JSON text of the file, with each score and estimate on its own line."""
         parts = []
         for key, value in self.to_dict().items():
             text = json.dumps(value, ensure_ascii=False)
@@ -300,7 +303,7 @@ class Result(Struct, frozen=True, kw_only=True):
         return "{\n" + ",\n".join(parts) + "\n}\n"
 
     def save(self, path: str | Path) -> None:
-        """Write the result to a file, whole or not at all."""
+        """Write the result to a JSON file, whole or not at all; see `files.atomic_write`."""
         write_text(Path(path), self.to_json())
 
     @classmethod
@@ -314,7 +317,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def decoded(cls, source: Source) -> Result:
-        """Return the result that was read from a file; errors are those of the source."""
+        """Return the result in a file's data; raise `ResultError` if it is cut or changed."""
         remedy = "measure again, or use the version that made it"
         source.check_versions(remedy, version=VERSION, rules=RULES_VERSION)
         found = source.data.pop("hash", None)
@@ -327,7 +330,7 @@ class Result(Struct, frozen=True, kw_only=True):
     def estimate(
         self, measure: str, *, agent: str | None = None, other: str = "", group: str = ""
     ) -> Measure:
-        """Return the only estimate of a measure; raise `ResultError` if there is none."""
+        """Return the estimate with these fields, `agent=None` for any; else raise `ResultError`."""
         for one in self.estimates_of(measure):
             if one.other == other and one.group == group and agent in (None, one.agent):
                 return one
@@ -335,11 +338,11 @@ class Result(Struct, frozen=True, kw_only=True):
         raise ResultError(f"estimates: expected {place}, got none")
 
     def estimates_of(self, *measures: str) -> list[Measure]:
-        """Return the estimates of some measures, in order."""
+        """Return the estimates with one of these names of measures, in the result's order."""
         return [one for one in self.estimates if one.measure in measures]
 
     def scores_of(self, group: str) -> list[Score]:
-        """Return the scores of a part of the measurement, in order."""
+        """Return the scores with a `group`, a part of the measurement, in the result's order."""
         return [score for score in self.scores if score.group == group]
 
     def to_frame(self) -> Any:
@@ -367,6 +370,6 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 def content_hash(data: Mapping[str, Any]) -> str:
-    """Return the hash of the content of a result, without command, package and the hash."""
+    """Return sixteen hex digits of a result's content, without command, package and hash."""
     body = {key: data[key] for key in data if key not in ("command", "package", "hash")}
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]

@@ -29,7 +29,7 @@ NULL_MEAN = 0.5  # m of the paper: the mean score of equal agents
 
 
 def better_agent(scores: Floats, error: float) -> Literal["a", "b"] | None:
-    """Return the better agent, None if the pairs so far do not decide.
+    """Return the better agent by a betting test, None if the pairs so far do not decide.
 
     Args:
         scores: of `a` in each pair in the order played, float64 (pairs,) within [0, 1].
@@ -42,12 +42,12 @@ def better_agent(scores: Floats, error: float) -> Literal["a", "b"] | None:
 
 
 def capital_processes(scores: Floats) -> tuple[Floats, Floats]:
-    """Return the wealth of both betting tests after each pair.
+    """Return the capital of both betting tests after each pair (Waudby-Smith and Ramdas 2023).
 
     Each starts at 0.5: the first bets on `a`, the second on `b`.
 
     Args:
-        scores: as for `better_agent`.
+        scores: of `a` in each pair in the order played, float64 (pairs,) within [0, 1].
 
     Returns:
         float64 (pairs,) each.
@@ -67,7 +67,7 @@ def capital_processes(scores: Floats) -> tuple[Floats, Floats]:
 
 
 def interim_looks(pairs: int) -> Iterator[int]:
-    """Yield the numbers of pairs after which to test, up to the last: the same for all agents."""
+    """Yield the numbers of pairs after which to test: from 50 by a quarter more, last `pairs`."""
     played = FIRST_LOOK
     while played < pairs:
         yield played
@@ -76,7 +76,7 @@ def interim_looks(pairs: int) -> Iterator[int]:
 
 
 def check_error_rate(error: float) -> float:
-    """Return an error rate, or raise `ValueError` if it is out of range."""
+    """Return an error rate unchanged, or raise `ValueError` if it is not in (0, 1)."""
     if not 1e-9 <= error <= 0.5:
         raise ValueError(f"error: expected a rate from 1e-9 to 0.5, got {error}")
     return error

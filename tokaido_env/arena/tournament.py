@@ -59,12 +59,12 @@ def play_match(
     """Play paired games between two agents.
 
     Args:
-        a: one agent, as for `as_agent`.
+        a: one agent: a spec string, an `Agent`, or an object with `act` or `choose`.
         b: the other; two objects are two agents, named `Net` and `Net 2` if both are `Net`.
         games: how many, even and positive.
-        seed: of the match, as for `Game`; the same seed gives the same games to any two agents.
-        board: as for `Game`; of a pool each pair is played on the board that its seed draws.
-        executor: as for `games_as_completed`.
+        seed: of the match, an integer from 0; it gives any two agents the same dice and draws.
+        board: a name, a path, a `Board`, or a pool, from which the seed of each pair draws.
+        executor: runs the games; None chooses one (`games_as_completed`).
 
     Raises:
         IllegalMove: if an agent chose an illegal action, naming it, the game and the decision.
@@ -87,7 +87,7 @@ class MatchState:
         b: spec of the other.
         games: number of games, even and positive.
         seed: of the match.
-        board: as for `play_match`.
+        board: a board or a pool; of a pool the seed of each pair draws its board.
 
     Attributes:
         a: spec of one agent.
@@ -170,11 +170,11 @@ class MatchState:
 
     @property
     def finished(self) -> npt.NDArray[np.bool_]:
-        """Which games are finished: bool (games,)."""
+        """Which games are finished, by their numbers: bool (games,)."""
         return np.asarray((self.games["decisions"] > 0) | (self.games["forfeit"] > 0))
 
     def add(self, finished: FinishedGames) -> None:
-        """Store finished games."""
+        """Store finished games in the arrays, by their numbers."""
         numbers, actions = finished.numbers, finished.actions
         self.actions = pad_columns(self.actions, actions.shape[1])
         self.actions[numbers, : actions.shape[1]] = actions
@@ -182,7 +182,7 @@ class MatchState:
         self.forfeits |= finished.forfeits
 
     def to_match(self, games: int | None = None) -> Match:
-        """Return all finished pairs, or those among the first `games`, as a match."""
+        """Return the pairs with both games finished, of all or the first `games`, as a match."""
         pairs = self.finished[:games:2] & self.finished[1:games:2]
         played = self.games[:games].reshape(-1, 2)[pairs]
         longest = int(played["decisions"].max(initial=0))
@@ -191,7 +191,7 @@ class MatchState:
 
 
 def files_of_matches(match_states: Iterable[MatchState]) -> Files:
-    """Return the files of the agents of some matches."""
+    """Return the SHA-256 of the files of the agents of some matches, by `NAME=SPEC` or spec."""
     return {typed: sha256 for state in match_states for typed, sha256 in state.files.items()}
 
 
@@ -232,7 +232,7 @@ def games_as_completed(
 def executor_for(
     a: Agent, b: Agent, executor: Executor | None = None
 ) -> AbstractContextManager[Executor]:
-    """Give the chosen executor, or a temporary one that suits two agents."""
+    """Return a context manager of `executor`, or of a temporary one that suits two agents."""
     if executor is not None:
         return nullcontext(executor)
     is_daemon = multiprocessing.current_process().daemon  # which may not start processes
@@ -266,5 +266,5 @@ def _tasks(
 
 
 def pair_seeds(seed: int, pairs: int) -> Seeds:
-    """Return the seeds of the pairs of a match, int64 (pairs,)."""
+    """Return the seeds of the pairs of a match with a seed: int64 (pairs,)."""
     return np.array([arena_seed(seed, pair) for pair in range(pairs)], np.int64)

@@ -183,7 +183,7 @@ class Board:
         write_text(file, self.to_toml())
 
     def to_toml(self) -> str:
-        """Return the text that `save` writes."""
+        """Return the TOML text that `save` writes."""
         return board_text(self._fields())
 
     def to_dict(self) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class Board:
 
     @functools.cached_property
     def hash(self) -> str:
-        """Sixteen hex digits of all values that affect play."""
+        """Sixteen hex digits of the SHA-256 of all values that affect play."""
         ignored = ("name", "source", "provenance", "notes")
         data = {name: value for name, value in self._fields().items() if name not in ignored}
         text = json.dumps(data, sort_keys=True)
@@ -216,7 +216,7 @@ class Board:
 
     @functools.cached_property
     def kinds(self) -> tuple[tuple[str, int], ...]:
-        """The different boutique tokens in the file's order, which are outcomes of the set-up."""
+        """The different boutique tokens, (ware, price in coins), by their outcome id at set-up."""
         return tuple(dict.fromkeys(self.boutiques))
 
     @functools.cached_property
@@ -236,7 +236,7 @@ class Board:
 
     @functools.cached_property
     def start(self) -> bytes:
-        """The state before the set-up, the bytes of `STATE` (1,)."""
+        """The state before the set-up (R1), as the bytes of `STATE` (1,)."""
         return initial_states(self.record).tobytes()
 
 

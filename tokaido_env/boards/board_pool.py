@@ -90,7 +90,7 @@ class BoardPool:
 
     @property
     def hashes(self) -> npt.NDArray[np.str_]:
-        """The hash of each board, str (b,)."""
+        """The hash of each board, sixteen hex digits: str (b,)."""
         return self._compiled[1]
 
     @functools.cached_property
@@ -127,7 +127,7 @@ class BoardPool:
             seeds: int64 (n,).
 
         Raises:
-            BoardError: as `check_drawn`.
+            BoardError: for several boards that are not drawn.
         """
         out = np.empty(len(seeds), np.int64)
         boards_of_seeds(np.ascontiguousarray(seeds, np.int64), len(self.check_drawn()), out)
@@ -143,14 +143,14 @@ class BoardPool:
             episodes: int64 (n,), the number of each game's episode.
 
         Raises:
-            BoardError: as `check_drawn`.
+            BoardError: for several boards that are not drawn.
         """
         seeds = np.empty(len(base_seeds), np.int64)
         episode_seeds(base_seeds, episodes, seeds)
         return self.indices_of_seeds(seeds)
 
     def board_of_seed(self, seed: int) -> Board:
-        """Return the board of a seed's game, or raise as `check_drawn`."""
+        """Return the board of a seed's game; raise `BoardError` for boards that are not drawn."""
         first = self._boards[0]
         if len(self._boards) == 1:
             return first if isinstance(first, Board) else _generated(first)

@@ -19,7 +19,7 @@ Neighbours = tuple[tuple[int, ...], ...]
 
 
 def component(town: str, routes: Routes) -> set[str]:
-    """Return the towns connected to a town."""
+    """Return the names of the towns that routes connect to a town, itself included."""
     reached = {town}
     for _ in routes:
         reached |= {t for route in routes if reached & set(route) for t in route}
@@ -73,7 +73,7 @@ def _join_paths(start: tuple[str, ...], end: tuple[str, ...]) -> tuple[str, ...]
 
 
 def adjacent_towns(routes: Routes) -> dict[str, list[str]]:
-    """Return the towns next to each town."""
+    """Return the names of the towns one route away from each town, by its name."""
     adjacent: dict[str, list[str]] = {town: [] for town in TOWNS}
     for a, b in routes:
         adjacent[a].append(b)
@@ -82,7 +82,7 @@ def adjacent_towns(routes: Routes) -> dict[str, list[str]]:
 
 
 def edges(path: tuple[str, ...]) -> set[frozenset[str]]:
-    """Return the routes of a path, without direction."""
+    """Return the routes of a path of towns as sets of two names, without direction."""
     return {frozenset(edge) for edge in itertools.pairwise(path)}
 
 

@@ -38,7 +38,7 @@ def is_family(spec: object) -> bool:
 
 
 def family_numbers(spec: str) -> range:
-    """Return the numbers of a spec's boards.
+    """Return the numbers of the boards of a spec: `family:NUMBER`, `:SPLIT` or `:SPLIT/COUNT`.
 
     Raises:
         BoardError: if the spec is invalid, or has more boards than a pool may have.

@@ -55,7 +55,7 @@ _Station = Annotated[str, one_of(COASTAL_TOWNS + STATIONS[1:])]
 
 
 def size(least: int, most: int | None = None) -> Meta:
-    """Return the constraint of the length of a list."""
+    """Return the constraint of a list's length: `least` to `most`, or exactly `least` for None."""
     return Meta(min_length=least, max_length=most or least)
 
 

@@ -14,10 +14,10 @@ from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAI
 
 
 def tables_of(fields: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the tables of a board file without labels, in JSON types.
+    """Return the tables of a board file by name, in JSON types, without provenances and notes.
 
     Args:
-        fields: of a `Board`.
+        fields: the fields of a `Board` by name.
     """
     dice = {
         f"dice.{character}": {"faces": faces}
@@ -51,7 +51,7 @@ def _start(fields: Mapping[str, Any], start: tuple[int, str, str]) -> tuple[int 
 
 
 def board_text(fields: Mapping[str, Any]) -> str:
-    """Return the text of a board file with the fields of a `Board`."""
+    """Return the TOML text of a board file from the fields of a `Board` by name."""
     lines = [f"# Written from {escape_text(fields['source'], MAX_PATH_CHARS)}", ""]
     data = board_data(fields)
     lines += [f"{key} = {_value(data.pop(key))}" for key in ("format", "name", "max_rounds")]
@@ -62,7 +62,7 @@ def board_text(fields: Mapping[str, Any]) -> str:
 
 
 def board_data(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of a board file with the fields of a `Board`, in JSON types."""
+    """Return the content of a board file, in JSON types, from the fields of a `Board` by name."""
     dice: dict[str, Any] = {}
     data: dict[str, Any] = {
         "format": FORMAT,

@@ -105,7 +105,7 @@ def main(options: cli.NoOptions) -> int:
 
 
 def tables() -> list[str]:
-    """Return the tables of actions and of outcomes as text."""
+    """Return the tables of actions and of chance outcomes as text, one string a table."""
     actions = [f"{'id':>3}  {'action':<16} meaning"]
     actions += [f"{IDS[label]:>3}  {label:<16} {meaning_of(label)}" for label in LABELS]
     outcomes = [f"{'phase':<7} {'ids':<9} {'outcome':<25} meaning"]

@@ -28,7 +28,7 @@ from tokaido_env.report.tables import print_table
 
 
 def chosen_executor(text: str | None) -> AbstractContextManager[Executor | None]:
-    """Return the executor of an option's text as a context manager; None for None."""
+    """Return the executor that the text of `--executor` names; None: a context of None."""
     return nullcontext() if text is None else open_executor(text)
 
 
@@ -79,7 +79,7 @@ _FILES_ALONE = (
 
 
 def measuring_command() -> str:
-    """Return the command that runs as text, without the options that change no result."""
+    """Return the command line that runs, as for a shell, without options that change no result."""
     command, arguments = running()
     kept, skip = [], False
     for word in arguments:
@@ -97,7 +97,7 @@ def save_result(result: Result, options: Any) -> None:
 
 
 def print_result(result: Result) -> None:
-    """Print the tables of a result."""
+    """Print the tables of a result, as wide as the terminal."""
     for table in tables_of(result):
         print_table(table)
 
@@ -163,7 +163,7 @@ def _adjusted(match: Match) -> Measure | None:
 def match_state_bar(
     state: MatchState, number: str, title: str = ""
 ) -> AbstractContextManager[OnProgress]:
-    """Return the progress bar of a match.
+    """Return `match_bar` of a match: a context with a function that takes newly finished games.
 
     Args:
         state: of the match.
@@ -187,7 +187,7 @@ def opened_records(path: Path | None, states: Sequence[MatchState]) -> RecordFil
 
 
 def note_equal_games(count: int) -> None:
-    """Print how many games are left out because each equals another game, if any."""
+    """Print on standard error how many games are left out as equal to others; nothing for 0."""
     if count:
         note(f"equal games count once: {count:,} left out (same board, seed, players and events)")
 
@@ -204,7 +204,7 @@ def print_forfeits(states: Sequence[MatchState]) -> None:
 def print_stopped(
     stopped: BaseException, states: Sequence[MatchState], records: Path | None
 ) -> int:
-    """Print the reason of a stop and the number of played games; return the exit status."""
+    """Print why matches stopped and how many games were played; return the exit status."""
     played, total = sum(int(s.finished.sum()) for s in states), sum(map(len, states))
     interrupted = isinstance(stopped, KeyboardInterrupt)
     kept = "" if records is None else f" and saved in {records}: the same command resumes"

@@ -49,7 +49,7 @@ def options(kind: type[T]) -> type[T]:
 
 @options
 class NoOptions:
-    """The options of a command without any."""
+    """The options of a command that has none."""
 
 
 def command(name: str, kind: type | None = None) -> Callable[[Callable[[Any], int]], App]:
@@ -102,13 +102,13 @@ _words: Sequence[str] = ()
 
 
 def start(words: Sequence[str]) -> None:
-    """Store the words of the command that runs now."""
+    """Store the words of the command line that runs now, its name first."""
     global _words
     _words = words
 
 
 def running() -> tuple[str, Sequence[str]]:
-    """Return the name and the arguments of the command that runs."""
+    """Return the name and the arguments of the command that runs, as typed."""
     return _words[0], _words[1:]
 
 
@@ -121,12 +121,12 @@ def note(text: str) -> None:
 
 
 def text_option(parse: Callable[[str], Any], metavar: str) -> Parameter:
-    """Declare an option by the function that converts its text and refuses a wrong one."""
+    """Declare an option: `parse` converts its text or raises `ValueError`; help shows `metavar`."""
     return Parameter(converter=lambda _, tokens: parse(tokens[0].value), metavar=metavar)
 
 
 def home_path(text: str) -> Path:
-    """Return a path, with the home folder for `~`."""
+    """Return text as a path, with the home folder for a leading `~`."""
     return Path(expand_home(text))
 
 
@@ -157,7 +157,7 @@ Several = Parameter(consume_multiple=True)
 
 @options
 class Recorded:
-    """Options of commands that read recorded games."""
+    """Options of commands that read recorded games; the docstring of each field is its help."""
 
     file: Input = field(kw_only=False)
     """record file, JSON Lines"""
@@ -196,7 +196,7 @@ MatchExecutor = Annotated[
 
 @options
 class Matches:
-    """Options of the commands that play matches."""
+    """Options of the commands that play matches; the docstring of each field is its help."""
 
     games: int = 1000
     """games per pair of agents, even"""

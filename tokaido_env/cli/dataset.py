@@ -70,8 +70,8 @@ def export(
     Args:
         records: a record file, JSON Lines.
         out: file to write, .parquet, whole or not at all.
-        board: as for `record.load`.
-        observation: as for `Batch`.
+        board: the board or pool of the games, if neither built in nor of the family.
+        observation: "float32", "uint8", "geometry" or "afterstates".
         rows: what a row contains, "decisions" or "games".
         distinct: of decisions with equal observations, masks and boards write only the first.
 
@@ -107,10 +107,10 @@ def export(
 
 
 def columns(observation: ObservationFormat) -> dict[str, Kind]:
-    """Return the columns of the table of decisions in order, with their kinds.
+    """Return the columns of the table of decisions in order: name to text kind, dtype or array.
 
     Args:
-        observation: as for `Batch`.
+        observation: "float32", "uint8", "geometry" or "afterstates".
     """
     shown: dict[str, Kind] = {"observation": (observation, N_FEATURES)}
     if observation == AFTERSTATES:

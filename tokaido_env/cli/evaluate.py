@@ -53,7 +53,7 @@ FOLDER = "-games"  # suffix of the folder of pages, after the report's name
 
 @cli.options
 class Evaluate(cli.Matches):
-    """Options of `tokaido evaluate`."""
+    """Options of `tokaido evaluate`; the docstring of each field is its help."""
 
     agents: list[cli.AgentSpec] = field(default_factory=list, kw_only=False)
     """agents to measure, as SPEC or NAME=SPEC; tokaido agents lists all"""
@@ -218,7 +218,7 @@ def _check_report(report: Path | None) -> None:
 
 
 def folder_of(report: Path) -> Path:
-    """Return the folder of the games of a report."""
+    """Return the folder, next to a report, of the pages of its games."""
     return report.with_name(report.stem + FOLDER)
 
 

@@ -14,7 +14,7 @@ from tokaido_env.record import read_unverified
 
 @cli.options
 class Export(cli.Recorded):
-    """Options of `tokaido export`."""
+    """Options of `tokaido export`; the docstring of each field is its help."""
 
     out: Annotated[str, cli.text_option(expand_home, "OUT")] = field(kw_only=False)
     """dataset to write, .parquet"""

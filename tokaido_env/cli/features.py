@@ -32,7 +32,7 @@ def tables() -> list[str]:
 
 
 def table_of(title: str, features: tuple[Feature, ...]) -> str:
-    """Return a layout as text."""
+    """Return the table of a layout as text, a line per feature."""
     rows = [title, f"{'from':>4} {'to':>4} {'scale':>5}  {'name':<20} meaning"]
     for feature in features:
         last = feature.start + feature.size - 1
@@ -44,7 +44,7 @@ def table_of(title: str, features: tuple[Feature, ...]) -> str:
 
 
 def columns_table(title: str, columns: tuple[Column, ...]) -> str:
-    """Return a layout with units and bounds as text."""
+    """Return the table of a layout with units and bounds as text, a line per column."""
     rows = [
         title,
         f"{'from':>4} {'to':>4} {'unit':>8} {'low':>9} {'high':>9}  {'name':<24} meaning",

@@ -44,7 +44,7 @@ COMPARE = Group("Comparison of results", sort_key=4)
 
 @cli.options
 class Generalise:
-    """Options of `tokaido generalise`."""
+    """Options of `tokaido generalise`; the docstring of each field is its help."""
 
     agent: cli.AgentSpec | None = field(default=None, kw_only=False)
     """agent to measure; tokaido agents lists all"""

@@ -72,7 +72,7 @@ def with_differences(ladder: Ladder) -> Result:
 
 @cli.options
 class Rate(cli.Matches):
-    """Options of `tokaido rate`."""
+    """Options of `tokaido rate`; the docstring of each field is its help."""
 
     agent: cli.AgentSpec = field(kw_only=False)
     """agent to measure, as SPEC or NAME=SPEC with a name to print; tokaido agents lists all"""
@@ -151,7 +151,7 @@ def _place(agent: Agent, ladder: Ladder, options: Rate) -> Result:
 
 @cli.options
 class BuildLadder(cli.Matches):
-    """Options of `tokaido ladder`."""
+    """Options of `tokaido ladder`; the docstring of each field is its help."""
 
     agents: list[cli.AgentSpec] = field(kw_only=False)
     """agents of the ladder, weakest first; tokaido agents lists all"""

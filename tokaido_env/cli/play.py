@@ -29,7 +29,7 @@ DEFAULT_PORT = 8629  # browsers store by port
 
 @cli.options
 class Play:
-    """Options of `tokaido play`."""
+    """Options of `tokaido play`; the docstring of each field is its help."""
 
     terminal: bool = False
     """play in this terminal instead of a browser"""

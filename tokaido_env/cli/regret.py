@@ -38,7 +38,7 @@ from tokaido_env.study.regret_set import SHIPPED, RegretSet
 
 @cli.options
 class Regret:
-    """Options of `tokaido regret`."""
+    """Options of `tokaido regret`; the docstring of each field is its help."""
 
     agents: list[cli.AgentSpec] = field(kw_only=False)
     """agents to measure; tokaido agents lists all"""

@@ -23,7 +23,7 @@ INSTEAD = Group("Instead of each game", sort_key=2, validator=cli.only_one)
 
 @cli.options
 class Replay(cli.Recorded):
-    """Options of `tokaido replay`."""
+    """Options of `tokaido replay`; the docstring of each field is its help."""
 
     game: Annotated[str | None, Parameter(metavar="N|A-B")] = None
     """replay only the game on this line, or those on these lines, from 1 [default: all]"""

@@ -67,7 +67,7 @@ Reviewed = tuple[int, Record, Review]
 
 @cli.options
 class Reviewing(cli.Recorded):
-    """Options of `tokaido review`."""
+    """Options of `tokaido review`; the docstring of each field is its help."""
 
     game: int | None = None
     """review only the game on this line, from 1 [default: all]"""

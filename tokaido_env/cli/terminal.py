@@ -53,7 +53,7 @@ class Terminal:
         self._n_printed = len(session.log)  # events
 
     def run(self) -> int:
-        """Play until the game is over or the user quits; return the exit status."""
+        """Play until the game is over or the user quits; return the exit status, 0."""
         self._board()
         try:
             while self.session.waits_for != "nobody":

@@ -39,7 +39,7 @@ WHERE = Group("Where", sort_key=0, validator=cli.only_one)
 
 @cli.options
 class Train:
-    """Options of `tokaido train` for all methods."""
+    """Options of `tokaido train` for all methods; the docstring of each field is its help."""
 
     method: Literal["td", "alphazero"] | None = None
     """td: TD(lambda) on afterstates; alphazero: self-play by search [default: of the run or file,

@@ -75,7 +75,7 @@ def use_batches() -> None:
 
 
 def play_batch(games: int, observation: Any, *, see_board: bool = False) -> None:
-    """Call all methods of a batch."""
+    """Call all methods of a `Batch` with so many games and this observation."""
     board = POOL if see_board else "shikoku"
     batch = Batch(games, board, observation=observation, see_board=see_board)
     batch.reset(seed=0)
@@ -112,7 +112,7 @@ def use_session() -> None:
 
 
 def use_specs(*specs: str) -> None:
-    """Let agents decide."""
+    """Let the agents of some specs decide and judge, once in each of a few games."""
     from tokaido_env.agents import make
 
     batch = Batch(FEW, observation=None)

@@ -15,7 +15,7 @@ import numpy as np
 
 @functools.cache
 def aligned(packed: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the aligned version of a record dtype, with nested records aligned too."""
+    """Return a record dtype with its fields padded to their alignment, as GPUs need."""
     base, shape = packed.subdtype or (packed, ())
     if base.fields is None:
         return packed

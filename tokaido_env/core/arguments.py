@@ -93,12 +93,12 @@ def unknown_name(noun: str, name: str, known: Iterable[str]) -> str:
 
 
 def describe_array(array: npt.NDArray[Any]) -> str:
-    """Return the dtype and shape of an array, for a message."""
+    """Return the dtype and shape of an array as text, for a message."""
     return f"{str_short(array.dtype)} of shape {str_short(array.shape)}"
 
 
 def join_limited(errors: Iterable[str], count: int, noun: str, max_chars: int = 450) -> str:
-    """Join the first of `count` errors, at least one; then say how many `noun` are left out."""
+    """Join errors by "; " up to `max_chars`, at least one; then count the `noun` left out."""
     text = ""
     for n, error in enumerate(errors):
         if text and len(text) + len(error) > max_chars:
@@ -108,13 +108,13 @@ def join_limited(errors: Iterable[str], count: int, noun: str, max_chars: int = 
 
 
 def repr_short(value: object, max_chars: int = MAX_VALUE_CHARS) -> str:
-    """Return the `repr` of an untrusted value for a message: short, on one line."""
+    """Return the `repr` of an untrusted value on one line, of at most `max_chars` characters."""
     value = value[: max_chars + 1] if isinstance(value, str) else value
     return escape_text(repr(value), max_chars)
 
 
 def str_short(value: object, max_chars: int = MAX_VALUE_CHARS) -> str:
-    """Return the `str` of an untrusted value for a message: short, on one line."""
+    """Return the `str` of an untrusted value on one line, of at most `max_chars` characters."""
     return escape_text(str(value), max_chars)
 
 
@@ -129,12 +129,12 @@ def format_error(error: BaseException) -> str:
 
 
 def short_path(path: object) -> str:
-    """Return a path as `str_short`, in at most `MAX_PATH_CHARS` characters."""
+    """Return an untrusted path as text on one line, of at most `MAX_PATH_CHARS` characters."""
     return str_short(os.fsdecode(path) if isinstance(path, bytes) else path, MAX_PATH_CHARS)
 
 
 def escape_text(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
-    """Return untrusted text for a message or a terminal: short, on one line.
+    """Return untrusted text on one line, of at most `max_chars` characters, for a terminal.
 
     Unprintable characters, such as those that control a terminal, are escaped as in `repr`.
     """

@@ -62,7 +62,7 @@ _STATE_LINES, _BOARD_LINES = 2, 6  # cache lines
 
 @entry
 def begin(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, masks: Any) -> None:
-    """Begin episodes from the present states: set luck and legal masks; play no chance."""
+    """Begin episodes from the present states: set luck, info, masks; arrays as for `advance`."""
     for j in range(len(games)):
         i = games[j]
         begin_episode(lucks[i], infos[i])
@@ -85,9 +85,15 @@ def advance(
     """Play one step of each game: its move, chance, its end, the next episode and bots.
 
     Args:
+        games: int64 (k,), indices of the games to process, not checked, each once.
+        boards: `BOARD` (b,).
+        states: `STATE` (n,); like `lucks`, `infos` and `masks` changed in place.
+        lucks: `LUCK` (n,).
+        infos: `EPISODE_INFO` (n,).
+        masks: uint64 (n,), the legal actions as bits.
         words: uint64 (n, MASK_BYTES / 8), the legal masks as bytes; written.
-        moves: int64, an action, at chance an outcome, or NO_ACTION for no move; an illegal move
-            counts as NO_ACTION. Written if the options name a bot.
+        moves: int64 (k,), an action, at chance an outcome, or NO_ACTION for no move; an illegal
+            move counts as NO_ACTION. Written if the options name a bot.
         initial_states: `STATE` (b,), the initial state on each board.
         options_row: `STEP_OPTIONS` (1,).
     """
@@ -128,7 +134,7 @@ def advance(
 def find_illegal(
     games: Any, boards: Any, states: Any, infos: Any, masks: Any, moves: Any, wrong: Any
 ) -> None:
-    """Write to `wrong`, bool (k,), which moves are illegal."""
+    """Write to `wrong`, bool (k,), which `moves`, int64 (k,), are illegal; arrays as `advance`."""
     for j in range(len(games)):
         i = games[j]
         move = int64(moves[j])
@@ -139,7 +145,7 @@ def find_illegal(
 
 
 def mask_rows(games: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
-    """Return the legal masks of games as int8 (k, N_ACTIONS), 1 = legal."""
+    """Return `masks`, uint64 (n,), of `games`, int64 (k,), as int8 (k, N_ACTIONS), 1 = legal."""
     words = np.empty((len(games), MASK_BYTES // 8), np.uint64)
     unpack_masks(games, masks, words)
     return words.view(np.int8)[:, :N_ACTIONS]
@@ -147,7 +153,7 @@ def mask_rows(games: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64]) -> np
 
 @entry
 def unpack_masks(games: Any, masks: Any, words: Any) -> None:
-    """Write the legal masks as bytes to `words`, uint64 (k, MASK_BYTES / 8)."""
+    """Write `masks`, uint64 (n,), of `games` as bytes to `words`, uint64 (k, MASK_BYTES / 8)."""
     for j in range(len(games)):
         expand_mask(masks[games[j]], words[j])
 
@@ -164,10 +170,10 @@ def observe(
     cached_board: Any,
     out: Any,
 ) -> None:
-    """Write the observations of `seats`, with NO_PLAYER read as seat 0.
+    """Write observations; `games` to `infos` are as for `advance`.
 
     Args:
-        seats: int8 (k,), or `DECIDING`.
+        seats: int8 (k,), the observing seats, NO_PLAYER read as 0; or `DECIDING`.
         quotients: `observation.quotient_table` of the dtype of `out`.
         blocks: (b, f), the features of each board that follow a game's; f may be 0.
         cached_board: int32 (k,), the board whose features each row of `out` holds, -1 for none;
@@ -188,7 +194,7 @@ def observe(
 def rewards(games: Any, boards: Any, states: Any, infos: Any, margin: bool, out: Any) -> None:
     """Write the rewards of both seats in the present states to `out`, float32 (k, 2).
 
-    `margin` asks for score margins, as in `rules.reward`.
+    `margin` asks for score margins, as in `rules.reward`. The other arrays are as for `advance`.
     """
     for j in range(len(games)):
         i = games[j]
@@ -198,14 +204,14 @@ def rewards(games: Any, boards: Any, states: Any, infos: Any, margin: bool, out:
 
 @entry
 def keys(games: Any, states: Any, infos: Any, out: Any) -> None:
-    """Write the keys of the agents' random numbers for the next decision to `out`, uint64 (k,)."""
+    """Write the random keys of the next decisions to `out`, uint64 (k,); arrays as `advance`."""
     for j in range(len(games)):
         out[j] = decision_key(states[games[j]], infos[games[j]])
 
 
 @entry
 def weights(games: Any, boards: Any, states: Any, infos: Any, out: Any) -> None:
-    """Write the weights of outcomes to `out`, int64 (k, MAX_OUTCOMES), passed as zeros."""
+    """Write outcome weights to `out`, zeros int64 (k, MAX_OUTCOMES); others as `advance`."""
     for j in range(len(games)):
         i = games[j]
         outcome_weights(boards[infos[i]["board"]], states[i], out[j])
@@ -215,7 +221,7 @@ def weights(games: Any, boards: Any, states: Any, infos: Any, out: Any) -> None:
 def outcomes(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, out: Any) -> None:
     """Write an outcome sampled from each game's luck to `out`, int64 (k,).
 
-    It is NO_ACTION where chance is not next.
+    It is NO_ACTION where chance is not next. The other arrays are as for `advance`.
     """
     for j in range(len(games)):
         i = games[j]

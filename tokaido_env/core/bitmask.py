@@ -27,13 +27,13 @@ for _byte in range(256):
 
 @kernel
 def lowest_action(mask: Mask) -> int:
-    """Return the lowest action of a non-empty mask."""
+    """Return the lowest action id of a mask that is not 0."""
     return count_bits((mask - _ONE) & ~mask)
 
 
 @kernel
 def highest_action(mask: Mask) -> int:
-    """Return the highest action of a non-empty mask."""
+    """Return the highest action id of a mask that is not 0."""
     for half in (1, 2, 4, 8, 16, 32):
         mask |= mask >> np.uint64(half)
     return count_bits(mask) - 1
@@ -45,7 +45,7 @@ def highest_score(mask: Mask, scores: Any) -> int:
 
     Args:
         mask: actions as bits.
-        scores: (N_ACTIONS,).
+        scores: numbers (N_ACTIONS,).
     """
     choice = lowest_action(mask)
     while mask != np.uint64(0):
@@ -58,7 +58,7 @@ def highest_score(mask: Mask, scores: Any) -> int:
 
 @kernel
 def select_bit(mask: Mask, n: int) -> int:
-    """Return the position of the n-th set bit, n from 0, by bisection without branches."""
+    """Return the position, 0 to 63, of the n-th set bit of a uint64, n from 0; it must exist."""
     position = 0
     for half in (32, 16, 8):
         below_half = mask & (_ONE << np.uint64(half)) - _ONE
@@ -71,7 +71,7 @@ def select_bit(mask: Mask, n: int) -> int:
 
 @kernel
 def count_bits(mask: Mask) -> int:
-    """Return the number of set bits."""
+    """Return the number of set bits of a uint64, 0 to 64."""
     mask = mask - (mask >> _ONE & np.uint64(0x5555555555555555))
     pairs = np.uint64(0x3333333333333333)
     mask = (mask & pairs) + (mask >> np.uint64(2) & pairs)
@@ -89,7 +89,7 @@ def expand_mask(mask: Mask, words: Any) -> None:
 
 @kernel
 def byte_to_word(byte: int) -> np.uint64:
-    """Return the bits of a byte as the bytes of a word, lowest bit first."""
+    """Return the bits of a byte, 0 to 255, as the bytes of a uint64, lowest bit first."""
     return np.uint64(_WORD_OF_BYTE[index(byte)])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tokaido_env.core.actions import PASS
 from tokaido_env.core.bitmask import count_bits, lowest_action, select_bit
-from tokaido_env.core.constants import Action, Mask, Row, Seat
+from tokaido_env.core.constants import Action, BoardRow, Mask, Seat, StateRow
 from tokaido_env.core.jit import entry, int64, kernel, subroutine
 from tokaido_env.core.rng import random_below
 from tokaido_env.core.rules import apply, legal, total
@@ -25,23 +25,25 @@ def random_action(mask: Mask, bits: np.uint64) -> Action:
     """Return a uniformly random legal action.
 
     Args:
-        mask: the legal actions, not empty.
+        mask: the legal actions as bits, not 0.
         bits: 64 random bits.
     """
     return select_bit(mask, random_below(bits, count_bits(mask)))
 
 
 @subroutine
-def greedy_action(board: Row, s: Row, mask: Mask, bits: np.uint64, scratch: Any) -> Action:
+def greedy_action(
+    board: BoardRow, s: StateRow, mask: Mask, bits: np.uint64, scratch: Any
+) -> Action:
     """Return a random one of the actions that increase the score margin most at once.
 
     A move counts with its best effect, unless chance comes between. Ties go to more coins, then to
     using an effect.
 
     Args:
-        mask: the legal actions, not empty.
+        mask: the legal actions as bits, not 0.
         bits: 64 random bits.
-        scratch: a `STATE` array of shape (2,), overwritten.
+        scratch: `STATE` (2,), overwritten.
     """
     best = 0
     ties = np.uint64(0)
@@ -61,7 +63,7 @@ def greedy_action(board: Row, s: Row, mask: Mask, bits: np.uint64, scratch: Any)
 
 
 @kernel
-def _value_of_action(board: Row, s: Row, action: Action, scratch: Any) -> int:
+def _value_of_action(board: BoardRow, s: StateRow, action: Action, scratch: Any) -> int:
     """Return the value of an action and its best effect to the mover."""
     scratch[0] = s
     after = scratch[0]
@@ -85,7 +87,7 @@ def _value_of_action(board: Row, s: Row, action: Action, scratch: Any) -> int:
 
 
 @kernel
-def _value(board: Row, s: Row, seat: Seat) -> int:
+def _value(board: BoardRow, s: StateRow, seat: Seat) -> int:
     """Return a seat's margin: a point outweighs all coins, and a coin the use of an effect."""
     coins = int(s["coins"][seat]) - int(s["coins"][1 - seat])
     return 256 * (total(board, s, seat) - total(board, s, 1 - seat)) + 2 * coins

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 Row = Any  # one record of an array: NumPy has no type for a record of a known dtype
+BoardRow = Row  # of a `BOARD` array
+StateRow = Row  # of a `STATE` array
+LuckRow = Row  # of a `LUCK` array, updated as numbers are drawn
 Mask = np.uint64  # the legal actions as bits
 Action = int
 Outcome = int

@@ -20,7 +20,7 @@ class CopiedWhole:
 
 
 def shallow_copy(original: T) -> T:
-    """Return an object with the same attributes, for implementations of `__deepcopy__`."""
+    """Return an object of the same class and attributes, without calling `__init__`."""
     other = object.__new__(type(original))
     other.__dict__.update(original.__dict__)
     return other

@@ -62,7 +62,7 @@ def outcome_label(kinds: TokenKinds, phase: Phase, setup: int, outcome: int) -> 
 
 
 def outcomes_by_label(kinds: TokenKinds, phase: Phase, setup: int) -> dict[str, int]:
-    """Return the ids of outcomes by label; arguments as for `outcome_label`."""
+    """Return the ids of a chance phase's outcomes by label; `setup` counts at SETUP only."""
     if phase != Phase.SETUP:
         return _OUTCOMES_BY_LABEL.get(phase, {})
     outcomes = len(kinds) if setup < len(COASTAL_TOWNS) else 2
@@ -71,7 +71,7 @@ def outcomes_by_label(kinds: TokenKinds, phase: Phase, setup: int) -> dict[str, 
 
 @functools.lru_cache(maxsize=64)
 def event_codes(kinds: TokenKinds) -> dict[str, int]:
-    """Return the codes of all events by label."""
+    """Return the codes of all events by label, on a board with these kinds of boutique tokens."""
     codes = dict(IDS)
     for phase, ids in _OUTCOMES_BY_LABEL.items():
         codes |= {label: CODES_PER_STAGE * phase + outcome for label, outcome in ids.items()}
@@ -84,7 +84,7 @@ def event_codes(kinds: TokenKinds) -> dict[str, int]:
 
 @functools.lru_cache(maxsize=64)
 def event_labels(kinds: TokenKinds) -> dict[int, str]:
-    """Return the labels of all events by code."""
+    """Return the labels of all events by code, on a board with these kinds of boutique tokens."""
     return {code: label for label, code in event_codes(kinds).items()}
 
 

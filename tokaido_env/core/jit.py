@@ -71,7 +71,7 @@ def subroutine(function: F) -> F:
 
 
 def allocator(function: F) -> F:
-    """Compile a `subroutine` that makes arrays."""
+    """Compile a `subroutine` that may make arrays; `kernel` and `subroutine` cannot."""
     return _compile_inner(function)
 
 

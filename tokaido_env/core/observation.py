@@ -44,7 +44,7 @@ class Feature(NamedTuple):
 
     @property
     def slice(self) -> slice:
-        """The indices of the feature in the vector."""
+        """The indices of the feature's numbers in the vector, `start` to `start + size`."""
         return slice(self.start, self.start + self.size)
 
 
@@ -66,7 +66,7 @@ meaning's words; values and prices are the numbers themselves."""
 
 
 def layout_of(table: Iterable[Entry]) -> tuple[Feature, ...]:
-    """Return the features of a table in order, the first from index 0."""
+    """Return the features of a table of (name, size, scale, meaning), the first from index 0."""
     features: list[Feature] = []
     start = 0
     for name, size, scale, meaning in table:
@@ -76,7 +76,7 @@ def layout_of(table: Iterable[Entry]) -> tuple[Feature, ...]:
 
 
 def width(features: tuple[Feature, ...]) -> int:
-    """Return the number of numbers in a layout."""
+    """Return how many numbers a layout has: the sum of its features' sizes."""
     return sum(feature.size for feature in features)
 
 
@@ -97,7 +97,7 @@ def short_hash(value: Any) -> str:
 
 
 def scales_of(features: tuple[Feature, ...]) -> npt.NDArray[np.float32]:
-    """Return the scale of each number of a layout, float32, read-only."""
+    """Return the scale of each number of a layout, float32 (numbers,), read-only."""
     scales = np.repeat(
         np.array([feature.scale for feature in features], np.float32),
         [feature.size for feature in features],
@@ -214,7 +214,10 @@ _MY_COINS, _COINS_BEYOND, _GOLD, _WARES, _HIDDEN, _EASEL, _GIFTED = (
 
 
 def quotient_table(dtype: str) -> npt.NDArray[Any]:
-    """Return the table of quotients that `encode` reads, of dtype "float32" or "uint8"."""
+    """Return the numbers that `encode` writes for each scale and raw value: (scales, raw values).
+
+    With `dtype` "float32" they are raw value / scale, with "uint8" the raw value, at most 255.
+    """
     return _QUOTIENTS[dtype]
 
 
@@ -238,6 +241,7 @@ def encode(board: Row, s: Row, seat: Seat, quotients: Any, out: Any) -> None:
     """Write the observation of either seat, at any phase.
 
     Args:
+        board: a row of `BOARD`; `s` is a row of `STATE`.
         quotients: `quotient_table` of the dtype of `out`.
         out: float32 or uint8, N_FEATURES numbers or more; only the first N_FEATURES are written.
     """
@@ -251,7 +255,7 @@ def encode(board: Row, s: Row, seat: Seat, quotients: Any, out: Any) -> None:
 
 @entry
 def encode_game(boards: Any, states: Any, i: int, seat: Seat, out: Any) -> None:
-    """`encode` of game `i` as float32, for callers in Python.
+    """Write the observation of a seat of game `i` as float32 in [0, 1], for callers in Python.
 
     Args:
         boards: `BOARD` (n,), the board of each game.

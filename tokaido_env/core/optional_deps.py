@@ -27,10 +27,10 @@ def extra_error(subject: str, module: str | None, extra: str) -> ExtraError:
 
 
 def require_extra(subject: str, extra: str, *modules: str) -> None:
-    """Check that packages are installed, without importing them.
+    """Check that modules, by import name, are installed, without importing them.
 
     Raises:
-        ExtraError: for the first package that is not installed.
+        ExtraError: for the first one missing; it begins with `subject` and names the extra.
     """
     for module in modules:
         if find_spec(module) is None:
@@ -38,7 +38,7 @@ def require_extra(subject: str, extra: str, *modules: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra of this checkout, or of the installed package."""
+    """Return the shell command that installs an extra, of this checkout or the package."""
     if not (_ROOT / "pyproject.toml").is_file():
         return f"pip install '{PROJECT}[{extra}]'"
     command = f"pip install '.[{extra}]'"

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.core.arguments import MAX_SEED, as_integer, check_seed, repr_short
-from tokaido_env.core.constants import PAINTINGS, Mask, Outcome, Row, Seat
+from tokaido_env.core.constants import PAINTINGS, BoardRow, LuckRow, Mask, Outcome, Seat, StateRow
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import (
     apply_outcome,
@@ -56,7 +56,7 @@ _SEED_MASK = np.uint64(MAX_SEED)
 
 
 def entropy_seed() -> int:
-    """Return a seed from the operating system's entropy."""
+    """Return a random seed from the operating system, 0 to 2**53 - 1."""
     return int.from_bytes(os.urandom(8), "little") & MAX_SEED
 
 
@@ -96,7 +96,7 @@ def game_seeds(seed: object, games: npt.NDArray[np.int64]) -> npt.NDArray[np.int
 
 @kernel
 def hash_bits(key: np.uint64, purpose: int, a: int, b: int) -> np.uint64:
-    """Return 64 random bits of a key's stream at the counter (purpose, a, b)."""
+    """Return 64 random bits of a key at the counter (purpose, a, b), by SplitMix64's hash."""
     counter = np.uint64(purpose << 56 | a << 40 | b) + np.uint64(1)
     z = key + counter * _GOLDEN_GAMMA
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
@@ -106,13 +106,13 @@ def hash_bits(key: np.uint64, purpose: int, a: int, b: int) -> np.uint64:
 
 @kernel
 def random_below(bits: np.uint64, n: int) -> int:
-    """Map random bits to an integer from 0 to n - 1, with a bias below n / 2**32."""
+    """Map 64 random bits to an integer from 0 to n - 1, with a bias below n / 2**32."""
     return int64((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
 
 
 @kernel
 def key_of_seed(seed: int) -> np.uint64:
-    """Return the key of a seed's game."""
+    """Return the key, 64 bits, from which all dice and draws of a seed's game follow."""
     return hash_bits(np.uint64(seed), _SEED, 0, 0)
 
 
@@ -129,13 +129,13 @@ def seed_of_episode(seed: int, episode: int) -> int:
 
 @kernel
 def board_of_seed(seed: int, boards: int) -> int:
-    """Return the index of the board of a seed's game, drawn from a number of boards."""
+    """Return the index of the board of a seed's game, drawn uniformly from 0 to `boards` - 1."""
     return random_below(hash_bits(np.uint64(seed), _BOARD, 0, 0), boards)
 
 
 @kernel
-def sample(board: Row, s: Row, luck: Row) -> Outcome:
-    """Sample an outcome of the chance phase, with the weights of `rules.outcome_weights`."""
+def sample(board: BoardRow, s: StateRow, luck: LuckRow) -> Outcome:
+    """Return an outcome id of a chance phase, sampled by `outcome_weights`; update `luck`."""
     key = luck["key"]
     phase = int(s["phase"])
     if phase == ROLL:
@@ -153,14 +153,14 @@ def sample(board: Row, s: Row, luck: Row) -> Outcome:
 
 
 @kernel
-def resolve_chance(board: Row, s: Row, luck: Row, mask: Mask) -> Mask:
-    """Play sampled outcomes until a decision or the end of the game.
+def resolve_chance(board: BoardRow, s: StateRow, luck: LuckRow, mask: Mask) -> Mask:
+    """Play sampled outcomes until a decision or the end of the game; `s` and `luck` change.
 
     Args:
-        mask: the present legal mask.
+        mask: the legal actions as bits, returned unchanged at a decision.
 
     Returns:
-        The new legal mask, 0 at the end.
+        The new legal actions as bits, 0 at the end.
     """
     while is_chance(s):
         mask = apply_outcome(board, s, sample(board, s, luck))
@@ -169,12 +169,12 @@ def resolve_chance(board: Row, s: Row, luck: Row, mask: Mask) -> Mask:
 
 @kernel
 def resolve_chance_logged(
-    board: Row, s: Row, luck: Row, mask: Mask, events: Any, n: int
+    board: BoardRow, s: StateRow, luck: LuckRow, mask: Mask, events: Any, n: int
 ) -> tuple[Mask, int]:
-    """Play sampled outcomes as `resolve_chance`, and write them to `events` from index `n`.
+    """Play sampled outcomes as `resolve_chance`, and write their ids to `events` from index `n`.
 
-    Returns:
-        The new legal mask, and the index after the last event.
+    `events` is int32 with room for `MAX_EVENTS` more. Return the new legal mask, 0 at the end, and
+    the index after the last event.
     """
     while is_chance(s):
         outcome = sample(board, s, luck)
@@ -185,8 +185,8 @@ def resolve_chance_logged(
 
 
 @kernel
-def outcome_of_roll(board: Row, roll: int) -> Outcome:
-    """Return the outcome of one of 216 equally likely rolls, 36 p + 6 m + a by faces from 0."""
+def outcome_of_roll(board: BoardRow, roll: int) -> Outcome:
+    """Return the outcome id of one of 216 equally likely rolls, 36 p + 6 m + a by faces from 0."""
     faces = board["faces"]
     pilgrim = int(faces[0, roll // 36]) - 1
     merchant = int(faces[1, roll // 6 % 6]) - 1
@@ -194,12 +194,12 @@ def outcome_of_roll(board: Row, roll: int) -> Outcome:
 
 
 @kernel
-def _sample_ware(s: Row, bits: np.uint64) -> Outcome:
+def _sample_ware(s: StateRow, bits: np.uint64) -> Outcome:
     return _pick(s["bag"], random_below(bits, wares_in_bag(s)))
 
 
 @kernel
-def _sample_tile(s: Row, seat: Seat, bits: np.uint64) -> Outcome:
+def _sample_tile(s: StateRow, seat: Seat, bits: np.uint64) -> Outcome:
     return _pick(s["hidden"][seat], random_below(bits, paintings_hidden(s, seat)))
 
 
@@ -213,7 +213,7 @@ def _pick(counts: Any, n: int) -> int:
 
 
 @kernel
-def _sample_setup(board: Row, s: Row, bits: np.uint64) -> Outcome:
+def _sample_setup(board: BoardRow, s: StateRow, bits: np.uint64) -> Outcome:
     """Sample a set-up draw, with the weights of `outcome_weights`."""
     step = setup_step(s)
     if step >= len(s["boutiques"]):
@@ -230,7 +230,7 @@ def _sample_setup(board: Row, s: Row, bits: np.uint64) -> Outcome:
 
 
 @kernel
-def init_luck(luck: Row, key: np.uint64) -> None:
+def init_luck(luck: LuckRow, key: np.uint64) -> None:
     """Begin the luck of a game: nothing has been drawn yet.
 
     Args:
@@ -252,7 +252,7 @@ def _hash_games(seed: int, games: Any, out: Any) -> None:
 
 @entry
 def seed_luck(lucks: Any, i: int, seed: int) -> None:
-    """Set the luck of game `i` in `LUCK` (n,) from a seed."""
+    """Set row `i` of `lucks`, `LUCK` (n,), to the luck of a seed's game before any draw."""
     init_luck(lucks[i], key_of_seed(seed))
 
 
@@ -273,7 +273,7 @@ def fork_luck(lucks: Any, i: int, copies: Any, j: int) -> None:
 
 @kernel
 def agent_key_of_seed(seed: int) -> np.uint64:
-    """Return the key of agents in a seed's game; its stream is independent of the game's luck."""
+    """Return the key of agents in a seed's game; its stream is independent of dice and draws."""
     return hash_bits(np.uint64(seed), _AGENT, 0, 0)
 
 
@@ -306,44 +306,32 @@ def agent_keys(seeds: Any, seats: Any, decisions: Any, out: Any) -> None:
 
 @entry
 def arena_seed(seed: int, pair: int) -> int:
-    """Return the seed of a pair of evaluation games; it differs from the seeds of episodes."""
+    """Return the seed, 0 to 2**53 - 1, of pair number `pair` (from 0) of a match with a seed."""
     return int64(hash_bits(np.uint64(seed), _ARENA, 0, pair) & _SEED_MASK)
 
 
 @entry
 def seats_of_seeds(seeds: Any, out: Any) -> None:
-    """Write a random seat for each of n games to `out`, int8 (n,), from `seeds`, int64 (n,)."""
+    """Write a random seat, 0 or 1, of each game to `out`, int8 (n,), by `seeds`, int64 (n,)."""
     for i in range(len(seeds)):
         out[i] = int64(hash_bits(np.uint64(seeds[i]), _SEAT, 0, 0) >> np.uint64(63))
 
 
 @entry
 def boards_of_seeds(seeds: Any, boards: int, out: Any) -> None:
-    """Write `board_of_seed` of n games to `out`, int64 (n,).
-
-    Args:
-        seeds: int64 (n,).
-        boards: number of boards to draw from.
-        out: int64 (n,).
-    """
+    """Write `board_of_seed` of `seeds`, int64 (n,), and a number of boards to `out`, int64 (n,)."""
     for i in range(len(seeds)):
         out[i] = board_of_seed(seeds[i], boards)
 
 
 @entry
 def episode_seeds(seeds: Any, episodes: Any, out: Any) -> None:
-    """Write `seed_of_episode` of n environments to `out`.
-
-    Args:
-        seeds: int64 (n,), of the environments.
-        episodes: int64 (n,), the numbers of their episodes.
-        out: int64 (n,).
-    """
+    """Write `seed_of_episode` of `seeds` and `episodes` to `out`; all are int64 (n,)."""
     for i in range(len(out)):
         out[i] = seed_of_episode(seeds[i], episodes[i])
 
 
 @entry
 def episode_seed(seed: int, episode: int) -> int:
-    """`seed_of_episode`, for Python callers."""
+    """Return `seed_of_episode` for callers in Python: 0 to 2**53 - 1, `seed` itself for 0."""
     return seed_of_episode(seed, episode)

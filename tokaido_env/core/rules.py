@@ -65,10 +65,11 @@ from tokaido_env.core.constants import (
     TEMPLE,
     TRANQUIL,
     Action,
+    BoardRow,
     Mask,
     Outcome,
-    Row,
     Seat,
+    StateRow,
 )
 from tokaido_env.core.jit import entry, index, int64, kernel
 from tokaido_env.core.state import (
@@ -104,8 +105,8 @@ _CHANCE, _ACTED, _ENDED = 0, -1, -2
 
 
 @kernel
-def legal(board: Row, s: Row) -> Mask:
-    """Return the mask of legal actions; 0 at chance phases and when the game is over."""
+def legal(board: BoardRow, s: StateRow) -> Mask:
+    """Return the legal actions as bits of a uint64; 0 at chance and when the game is over."""
     phase = int(s["phase"])
     mask = 0
     if phase == MOVE:
@@ -120,8 +121,8 @@ def legal(board: Row, s: Row) -> Mask:
 
 
 @kernel
-def apply(board: Row, s: Row, action: Action) -> Mask:
-    """Play a legal action of the player to decide; return the new legal mask."""
+def apply(board: BoardRow, s: StateRow, action: Action) -> Mask:
+    """Play a legal action of the player to decide, not checked; return the new legal mask."""
     phase = int(s["phase"])
     if phase == EFFECT:
         step = _use_effect(board, s, action)
@@ -133,7 +134,7 @@ def apply(board: Row, s: Row, action: Action) -> Mask:
 
 
 @kernel
-def outcome_weights(board: Row, s: Row, out: Any) -> int:
+def outcome_weights(board: BoardRow, s: StateRow, out: Any) -> int:
     """Write the integer weights of the outcomes of a chance phase; return their number.
 
     Args:
@@ -163,8 +164,8 @@ def outcome_weights(board: Row, s: Row, out: Any) -> int:
 
 
 @kernel
-def outcome_weight(board: Row, s: Row, outcome: Outcome) -> int:
-    """Return the weight of an outcome, any integer; 0 if it is impossible in this state."""
+def outcome_weight(board: BoardRow, s: StateRow, outcome: Outcome) -> int:
+    """Return the integer weight of an outcome id; 0 for any integer that is impossible now."""
     phase = int(s["phase"])
     if not 0 <= outcome < MAX_OUTCOMES:
         return 0
@@ -180,8 +181,8 @@ def outcome_weight(board: Row, s: Row, outcome: Outcome) -> int:
 
 
 @kernel
-def apply_outcome(board: Row, s: Row, outcome: Outcome) -> Mask:
-    """Play an outcome of chance with a weight above 0; return the new legal mask."""
+def apply_outcome(board: BoardRow, s: StateRow, outcome: Outcome) -> Mask:
+    """Play an outcome of positive weight, not checked: change `s`, return the new legal mask."""
     phase = int(s["phase"])
     if phase == ROLL:
         step = _roll(board, s, outcome)
@@ -193,7 +194,7 @@ def apply_outcome(board: Row, s: Row, outcome: Outcome) -> Mask:
 
 
 @kernel
-def score(board: Row, s: Row, seat: Seat) -> tuple[int, int, int]:
+def score(board: BoardRow, s: StateRow, seat: Seat) -> tuple[int, int, int]:
     """Return the present faith, commerce and culture points of a seat (R9.2)."""
     faith = int(board["temple"][s["temple"][seat]]) * int(board["garden"][s["garden"][seat]])
     commerce = int(board["commerce"][s["gold"][seat]])
@@ -202,14 +203,14 @@ def score(board: Row, s: Row, seat: Seat) -> tuple[int, int, int]:
 
 
 @kernel
-def total(board: Row, s: Row, seat: Seat) -> int:
-    """Return the total points of a seat."""
+def total(board: BoardRow, s: StateRow, seat: Seat) -> int:
+    """Return the present total points of a seat: faith, commerce and culture added (R9.2)."""
     faith, commerce, culture = score(board, s, seat)
     return faith + commerce + culture
 
 
 @kernel
-def winner(board: Row, s: Row) -> Seat:
+def winner(board: BoardRow, s: StateRow) -> Seat:
     """Return the winning seat (R9.2); NO_PLAYER while the game runs, or for a shared victory."""
     if int(s["end"]) == NOT_ENDED:
         return NO_PLAYER
@@ -222,7 +223,7 @@ def winner(board: Row, s: Row) -> Seat:
 
 
 @kernel
-def reward(board: Row, s: Row, seat: Seat, margin: bool) -> float:
+def reward(board: BoardRow, s: StateRow, seat: Seat, margin: bool) -> float:
     """Return the reward of a seat; 0 while the game runs.
 
     Args:
@@ -241,7 +242,7 @@ def reward(board: Row, s: Row, seat: Seat, margin: bool) -> float:
 
 
 @kernel
-def picker(s: Row) -> Seat:
+def picker(s: StateRow) -> Seat:
     """Return the seat that picks: lead, other, lead (R2.1). Within a pick the other may decide."""
     dice = _count_bits(int(s["dice_left"])) + (1 if int(s["die"]) != UNSET else 0)
     lead = int64(s["lead"]) & 1
@@ -249,41 +250,41 @@ def picker(s: Row) -> Seat:
 
 
 @kernel
-def picks_left(s: Row) -> int:
-    """Return the number of dice not taken yet."""
+def picks_left(s: StateRow) -> int:
+    """Return the number of dice not taken in this round yet, 0 to 3 (R2.1)."""
     return _count_bits(int64(s["dice_left"]))
 
 
 @kernel
-def wares_held(s: Row, seat: Seat) -> int:
-    """Return the number of wares that a seat holds."""
+def wares_held(s: StateRow, seat: Seat) -> int:
+    """Return the number of wares that a seat holds, of all kinds."""
     wares = s["wares"]
     return int(wares[seat, 0]) + int(wares[seat, 1]) + int(wares[seat, 2]) + int(wares[seat, 3])
 
 
 @kernel
-def capacity(s: Row, seat: Seat) -> int:
+def capacity(s: StateRow, seat: Seat) -> int:
     """Return the most wares that a seat may hold at the end of an action (R4.3, R7.3)."""
     return CAPACITY + (1 if _has_side(s, seat, MERCHANT, ROBUST) else 0)
 
 
 @kernel
-def wares_in_bag(s: Row) -> int:
-    """Return the number of wares in the bag."""
+def wares_in_bag(s: StateRow) -> int:
+    """Return the number of wares in the bag, of all kinds."""
     bag = s["bag"]
     return int(bag[0]) + int(bag[1]) + int(bag[2]) + int(bag[3])
 
 
 @kernel
-def paintings_hidden(s: Row, seat: Seat) -> int:
-    """Return the number of a seat's face-down paintings."""
+def paintings_hidden(s: StateRow, seat: Seat) -> int:
+    """Return the number of a seat's face-down paintings, 0 to 10."""
     hidden = s["hidden"]
     return int(hidden[seat, 0]) + int(hidden[seat, 1]) + int(hidden[seat, 2]) + int(hidden[seat, 3])
 
 
 @kernel
-def boutiques_left(board: Row, s: Row, kind: int) -> int:
-    """Return the number of boutique tokens of a kind not drawn yet (R1.2)."""
+def boutiques_left(board: BoardRow, s: StateRow, kind: int) -> int:
+    """Return how many boutique tokens of a kind, an index in `Board.kinds`, are left (R1.2)."""
     left = int64(board["kind_count"][kind])
     for coast in range(_BOUTIQUES):
         left -= int64(int(s["boutiques"][coast]) == kind)
@@ -291,21 +292,21 @@ def boutiques_left(board: Row, s: Row, kind: int) -> int:
 
 
 @kernel
-def is_last_round(board: Row, s: Row) -> bool:
+def is_last_round(board: BoardRow, s: StateRow) -> bool:
     """Return whether the game ends with this round: a trigger (R9.1) or the cap (R10.1)."""
     return int(s["end_triggered"]) != 0 or int(s["round"]) >= int(board["max_rounds"])
 
 
 @kernel
-def is_chance(s: Row) -> bool:
-    """Return whether the state waits for an outcome of chance."""
+def is_chance(s: StateRow) -> bool:
+    """Return whether the state waits for chance: set-up, a roll, a draw or a reveal."""
     phase = int(s["phase"])
     return phase in (ROLL, DRAW, REVEAL, SETUP)
 
 
 @entry
 def legal_mask(boards: Any, states: Any, i: int) -> int:
-    """`legal` of game `i`, for Python callers."""
+    """Return `legal` of game `i` of `BOARD` (n,) and `STATE` (n,), for callers in Python."""
     return int(legal(boards[i], states[i]))
 
 
@@ -325,13 +326,13 @@ def scores_of(
 
 @entry
 def winner_of(boards: Any, states: Any, i: int) -> int:
-    """`winner` of game `i`, for Python callers."""
+    """Return `winner` of game `i` of `BOARD` (n,) and `STATE` (n,), for callers in Python."""
     return winner(boards[i], states[i])
 
 
 @entry
 def rewards_of(boards: Any, states: Any, i: int, margin: bool) -> tuple[float, float]:
-    """`reward` of both seats of game `i`, for Python callers."""
+    """Return `reward` of both seats of game `i` of `BOARD` (n,) and `STATE` (n,), in Python."""
     return reward(boards[i], states[i], 0, margin), reward(boards[i], states[i], 1, margin)
 
 
@@ -339,7 +340,7 @@ def rewards_of(boards: Any, states: Any, i: int, margin: bool) -> tuple[float, f
 
 
 @kernel
-def _moves_of_dice_left(board: Row, s: Row) -> int:
+def _moves_of_dice_left(board: BoardRow, s: StateRow) -> int:
     """R2.1: any die that is left; a move is mandatory, or else a stay (R3.7, R4.2)."""
     seat = _decider(s)
     left = int(s["dice_left"])
@@ -355,7 +356,7 @@ def _moves_of_dice_left(board: Row, s: Row) -> int:
 
 
 @kernel
-def _moves(board: Row, s: Row, seat: Seat) -> int:
+def _moves(board: BoardRow, s: StateRow, seat: Seat) -> int:
     """Return the mask of moves of the character in hand, without stays."""
     die = int(s["die"])
     if die == PILGRIM:
@@ -366,7 +367,7 @@ def _moves(board: Row, s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _pilgrim_moves(s: Row, seat: Seat) -> int:
+def _pilgrim_moves(s: StateRow, seat: Seat) -> int:
     """R5.1, R7.1: tranquil cannot be used with a 1."""
     wave = int(s["wave_owner"][PILGRIM]) == seat
     no_use = int(s["wave_side"][PILGRIM]) == TRANQUIL and int(s["dice"][PILGRIM]) == 1
@@ -374,7 +375,7 @@ def _pilgrim_moves(s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _merchant_moves(board: Row, s: Row, seat: Seat) -> int:
+def _merchant_moves(board: BoardRow, s: StateRow, seat: Seat) -> int:
     """R4.1: not to a coastal town that holds either pilgrim or the other merchant."""
     reach = int(board["town_reach"][s["dice"][MERCHANT], s["merchant"][seat]])
     occupied = coast_at(board, int(s["pilgrim"][0])) | coast_at(board, int(s["pilgrim"][1]))
@@ -383,13 +384,13 @@ def _merchant_moves(board: Row, s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _artist_moves(board: Row, s: Row, seat: Seat) -> int:
+def _artist_moves(board: BoardRow, s: StateRow, seat: Seat) -> int:
     """R3.1: both artists may share an area."""
     return int64(board["area_reach"][s["dice"][ARTIST], s["artist"][seat]]) << MOVE_ARTIST
 
 
 @kernel
-def _choose_move(board: Row, s: Row, phase: int, action: Action) -> int:
+def _choose_move(board: BoardRow, s: StateRow, phase: int, action: Action) -> int:
     """Take a die and move its character; at REPEAT move it again, or pass (R8)."""
     if action == PASS:
         return _ENDED
@@ -412,7 +413,7 @@ def _character_of_move(action: Action) -> int:
 
 
 @kernel
-def _move(board: Row, s: Row, action: Action) -> int:
+def _move(board: BoardRow, s: StateRow, action: Action) -> int:
     """Move the character in hand, then offer its effects if there are any (R6.2)."""
     seat = _decider(s)
     die = int(s["die"])
@@ -431,8 +432,8 @@ def _move(board: Row, s: Row, action: Action) -> int:
 
 
 @kernel
-def pilgrim_arrival(board: Row, s: Row, seat: Seat, wave: bool) -> int:
-    """Return the arrival: clockwise by the die (R7.1), then to the next empty station (R5.1)."""
+def pilgrim_arrival(board: BoardRow, s: StateRow, seat: Seat, wave: bool) -> int:
+    """Return the ring index of the arrival: by the die (R7.1), then on to an empty one (R5.1)."""
     steps = int(s["dice"][PILGRIM])
     if wave:
         steps += 1 if int(s["wave_side"][PILGRIM]) == HASTY else -1
@@ -446,15 +447,15 @@ def pilgrim_arrival(board: Row, s: Row, seat: Seat, wave: bool) -> int:
 
 
 @kernel
-def _holds_character(board: Row, s: Row, seat: Seat, station: int) -> bool:
+def _holds_character(board: BoardRow, s: StateRow, seat: Seat, station: int) -> bool:
     """Return whether a character other than the seat's own pilgrim is at a station."""
     merchants = 1 << int(s["merchant"][0]) | 1 << int(s["merchant"][1])
     return int(s["pilgrim"][1 - seat]) == station or merchants & coast_at(board, station) != 0
 
 
 @kernel
-def coast_at(board: Row, station: int) -> int:
-    """Return the coastal town of a station as a bit, else 0: only these border two areas."""
+def coast_at(board: BoardRow, station: int) -> int:
+    """Return the coastal town at a ring index as a bit, C1 lowest; 0 if it is no coastal town."""
     areas = int64(board["station_areas"][station])
     return areas & (areas << 1 | areas >> 7)
 
@@ -463,7 +464,7 @@ def coast_at(board: Row, station: int) -> int:
 
 
 @kernel
-def _effects(board: Row, s: Row) -> int:
+def _effects(board: BoardRow, s: StateRow) -> int:
     """Return the mask of effects of the character in hand at its position, without `pass`."""
     seat = _decider(s)
     die = int64(s["die"])
@@ -475,7 +476,7 @@ def _effects(board: Row, s: Row) -> int:
 
 
 @kernel
-def _station_effects(board: Row, s: Row, seat: Seat) -> int:
+def _station_effects(board: BoardRow, s: StateRow, seat: Seat) -> int:
     kind = int(board["station_kind"][s["pilgrim"][seat]])
     if kind == SEASHORE:
         return _takes(s, seat)
@@ -490,7 +491,7 @@ def _station_effects(board: Row, s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _takes(s: Row, seat: Seat) -> int:
+def _takes(s: StateRow, seat: Seat) -> int:
     """R5.5: wave tiles on the board; if there are none, those of the opponent."""
     on_board = 0
     of_opponent = 0
@@ -504,7 +505,7 @@ def _takes(s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _town_effects(board: Row, s: Row, seat: Seat) -> int:
+def _town_effects(board: BoardRow, s: StateRow, seat: Seat) -> int:
     town = int(s["merchant"][seat])
     if town >= _COASTS:
         return _draws(board, s, seat, town)
@@ -518,7 +519,7 @@ def _town_effects(board: Row, s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _draws(board: Row, s: Row, seat: Seat, town: int) -> int:
+def _draws(board: BoardRow, s: StateRow, seat: Seat, town: int) -> int:
     """R4.3; R7.3 if it draws more; R4.6 for an empty bag."""
     number = int(board["mountain_number"][town - _COASTS])
     bag = wares_in_bag(s)
@@ -531,7 +532,7 @@ def _draws(board: Row, s: Row, seat: Seat, town: int) -> int:
 
 
 @kernel
-def _area_effects(board: Row, s: Row, seat: Seat) -> int:
+def _area_effects(board: BoardRow, s: StateRow, seat: Seat) -> int:
     mask = 0
     hidden = paintings_hidden(s, seat)
     others = _neighbours(board, s, seat)
@@ -547,7 +548,7 @@ def _area_effects(board: Row, s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _neighbours(board: Row, s: Row, seat: Seat) -> int:
+def _neighbours(board: BoardRow, s: StateRow, seat: Seat) -> int:
     """R3.3: count the other characters in the artist's area, its stations and its towns."""
     area = int(s["artist"][seat])
     others = int(s["artist"][0] == s["artist"][1])
@@ -558,7 +559,7 @@ def _neighbours(board: Row, s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _matching_icons(board: Row, s: Row, seat: Seat) -> int:
+def _matching_icons(board: BoardRow, s: StateRow, seat: Seat) -> int:
     """Return the icons, as bits, of the arrival (R3.5) or, with inspired, of any path (R7.2)."""
     area = int(s["artist"][seat])
     if _has_side(s, seat, ARTIST, INSPIRED):
@@ -570,7 +571,7 @@ def _matching_icons(board: Row, s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _use_effect(board: Row, s: Row, action: Action) -> int:
+def _use_effect(board: BoardRow, s: StateRow, action: Action) -> int:
     seat = _decider(s)
     if action == PASS:
         return _ACTED
@@ -588,7 +589,7 @@ def _use_effect(board: Row, s: Row, action: Action) -> int:
 
 
 @kernel
-def _visit(board: Row, s: Row, seat: Seat) -> int:
+def _visit(board: BoardRow, s: StateRow, seat: Seat) -> int:
     kind = int(board["station_kind"][s["pilgrim"][seat]])
     if kind == HOT_SPRING:
         s["hot_spring"] = seat  # R5.4
@@ -607,7 +608,7 @@ def _visit(board: Row, s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _coast_at(board: Row, s: Row, seat: Seat) -> int:
+def _coast_at(board: BoardRow, s: StateRow, seat: Seat) -> int:
     """Return the coastal town of a pilgrim."""
     coast = 0
     while board["coast_station"][coast] != s["pilgrim"][seat]:
@@ -616,12 +617,12 @@ def _coast_at(board: Row, s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _price(board: Row, s: Row, coast: int) -> int:
+def _price(board: BoardRow, s: StateRow, coast: int) -> int:
     return int64(board["kind_price"][s["boutiques"][coast]])
 
 
 @kernel
-def _earn(s: Row, seat: Seat, coins: int) -> None:
+def _earn(s: StateRow, seat: Seat, coins: int) -> None:
     """R4.5: coins are traded for gold at once, up to six slabs; the sixth triggers the end.
 
     No game reaches `MAX_COINS`; only an unreachable position can lose coins here.
@@ -638,14 +639,14 @@ def _earn(s: Row, seat: Seat, coins: int) -> None:
 
 
 @kernel
-def _take_wave(s: Row, seat: Seat, character: int) -> int:
+def _take_wave(s: StateRow, seat: Seat, character: int) -> int:
     """R5.5; a player who loses robust with six wares returns one (R7.4)."""
     s["wave_owner"][character] = seat
     return _fit_capacity(s, 1 - seat)
 
 
 @kernel
-def _start_draw(board: Row, s: Row, seat: Seat, wave: bool) -> int:
+def _start_draw(board: BoardRow, s: StateRow, seat: Seat, wave: bool) -> int:
     number = int(board["mountain_number"][int(s["merchant"][seat]) - _COASTS])
     if wave:
         number += 1
@@ -656,7 +657,7 @@ def _start_draw(board: Row, s: Row, seat: Seat, wave: bool) -> int:
 
 
 @kernel
-def _draw_one(s: Row, ware: int) -> int:
+def _draw_one(s: StateRow, ware: int) -> int:
     seat = picker(s)
     s["bag"][ware] -= 1
     s["wares"][seat, ware] += 1
@@ -667,7 +668,7 @@ def _draw_one(s: Row, ware: int) -> int:
 
 
 @kernel
-def _discard(s: Row, ware: int) -> int:
+def _discard(s: StateRow, ware: int) -> int:
     seat = _decider(s)
     s["wares"][seat, ware] -= 1
     s["bag"][ware] += 1
@@ -675,7 +676,7 @@ def _discard(s: Row, ware: int) -> int:
 
 
 @kernel
-def _fit_capacity(s: Row, seat: Seat) -> int:
+def _fit_capacity(s: StateRow, seat: Seat) -> int:
     """R4.3: a player returns exactly the excess, one ware at a time."""
     if wares_held(s, seat) <= capacity(s, seat):
         return _ACTED
@@ -685,7 +686,7 @@ def _fit_capacity(s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _discards(s: Row) -> int:
+def _discards(s: StateRow) -> int:
     seat = _decider(s)
     mask = 0
     for ware in range(4):
@@ -695,7 +696,7 @@ def _discards(s: Row) -> int:
 
 
 @kernel
-def _sell(board: Row, s: Row, seat: Seat, action: Action) -> int:
+def _sell(board: BoardRow, s: StateRow, seat: Seat, action: Action) -> int:
     wave = action > SELL_WAVE
     number = action - (SELL_WAVE if wave else SELL)
     coast = int64(s["merchant"][seat])
@@ -707,7 +708,7 @@ def _sell(board: Row, s: Row, seat: Seat, action: Action) -> int:
 
 
 @kernel
-def _start_paint(board: Row, s: Row, seat: Seat, wave: bool) -> int:
+def _start_paint(board: BoardRow, s: StateRow, seat: Seat, wave: bool) -> int:
     number = _neighbours(board, s, seat)
     if wave:
         number += 1
@@ -718,7 +719,7 @@ def _start_paint(board: Row, s: Row, seat: Seat, wave: bool) -> int:
 
 
 @kernel
-def _reveal_one(s: Row, icon: int) -> int:
+def _reveal_one(s: StateRow, icon: int) -> int:
     """R3.4: a revealed painting joins the back of the queue."""
     seat = picker(s)
     size = int(s["easel_size"][seat])
@@ -730,7 +731,7 @@ def _reveal_one(s: Row, icon: int) -> int:
 
 
 @kernel
-def _gift(s: Row, seat: Seat) -> int:
+def _gift(s: StateRow, seat: Seat) -> int:
     """R3.5: the front painting leaves the queue; the tenth triggers the end (R3.6)."""
     s["easel"][seat] = int(s["easel"][seat]) >> 2
     s["easel_size"][seat] -= 1
@@ -744,7 +745,7 @@ def _gift(s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _continue_pick(board: Row, s: Row, step: int) -> int:
+def _continue_pick(board: BoardRow, s: StateRow, step: int) -> int:
     """End the pick, unless it continues or the hot spring token can be used.
 
     Args:
@@ -773,7 +774,7 @@ def _continue_pick(board: Row, s: Row, step: int) -> int:
 
 
 @kernel
-def _end_round(board: Row, s: Row) -> None:
+def _end_round(board: BoardRow, s: StateRow) -> None:
     s["player"] = NO_PLAYER
     if is_last_round(board, s):
         s["phase"] = OVER
@@ -787,8 +788,8 @@ def _end_round(board: Row, s: Row) -> None:
 
 
 @kernel
-def setup_step(s: Row) -> int:
-    """Return the number of set-up draws made: boutiques C1 to C8, then three wave sides."""
+def setup_step(s: StateRow) -> int:
+    """Return the number of set-up draws made, 0 to 11: boutiques C1 to C8, three wave sides."""
     step = 0
     while step < _BOUTIQUES and int(s["boutiques"][step]) != UNSET:
         step += 1
@@ -798,7 +799,7 @@ def setup_step(s: Row) -> int:
 
 
 @kernel
-def _setup_weights(board: Row, s: Row, out: Any) -> int:
+def _setup_weights(board: BoardRow, s: StateRow, out: Any) -> int:
     number = int(board["kinds"]) if setup_step(s) < _BOUTIQUES else 2
     for outcome in range(number):
         out[outcome] = _setup_weight(board, s, outcome)
@@ -806,14 +807,14 @@ def _setup_weights(board: Row, s: Row, out: Any) -> int:
 
 
 @kernel
-def _setup_weight(board: Row, s: Row, outcome: Outcome) -> int:
+def _setup_weight(board: BoardRow, s: StateRow, outcome: Outcome) -> int:
     if setup_step(s) >= _BOUTIQUES:
         return int64(outcome < 2)  # R1.4
     return boutiques_left(board, s, outcome) if outcome < int(board["kinds"]) else 0
 
 
 @kernel
-def _set_up(s: Row, outcome: Outcome) -> int:
+def _set_up(s: StateRow, outcome: Outcome) -> int:
     step = setup_step(s)
     if step < _BOUTIQUES:
         s["boutiques"][step] = outcome
@@ -825,7 +826,7 @@ def _set_up(s: Row, outcome: Outcome) -> int:
 
 
 @kernel
-def _roll_weight(board: Row, outcome: Outcome) -> int:
+def _roll_weight(board: BoardRow, outcome: Outcome) -> int:
     faces = board["face_count"]
     pilgrim = int(faces[PILGRIM, outcome // 36 + 1])
     merchant = int(faces[MERCHANT, outcome // 6 % 6 + 1])
@@ -833,7 +834,7 @@ def _roll_weight(board: Row, outcome: Outcome) -> int:
 
 
 @kernel
-def _roll(board: Row, s: Row, outcome: Outcome) -> int:
+def _roll(board: BoardRow, s: StateRow, outcome: Outcome) -> int:
     roll = index(outcome)
     s["dice"][PILGRIM] = roll // index(36) + index(1)
     s["dice"][MERCHANT] = roll // index(6) % index(6) + index(1)
@@ -849,13 +850,13 @@ def _roll(board: Row, s: Row, outcome: Outcome) -> int:
 
 
 @kernel
-def _decider(s: Row) -> Seat:
+def _decider(s: StateRow) -> Seat:
     """Return the player to decide; `& 1` shows the compiler that it is 0 or 1."""
     return int64(s["player"]) & 1
 
 
 @kernel
-def _has_side(s: Row, seat: Seat, character: int, side: int) -> bool:
+def _has_side(s: StateRow, seat: Seat, character: int, side: int) -> bool:
     owned = int(s["wave_owner"][character]) == seat
     return owned and int(s["wave_side"][character]) == side
 

@@ -16,7 +16,7 @@ POINTS = ("faith", "commerce", "culture")
 
 
 def state_to_dict(name: str, board: np.void, row: np.void) -> dict[str, Any]:
-    """Return a state as plain JSON types.
+    """Return a state as plain JSON types: the position of `Game.to_dict`.
 
     Args:
         name: the board's name.
@@ -70,9 +70,9 @@ def points_of(
 def result_of(
     boards: npt.NDArray[np.void], states: npt.NDArray[np.void], i: int = 0
 ) -> dict[str, Any]:
-    """Return `scores` with totals, `winner`, `end` and `rounds` of game `i`.
+    """Return `scores` with totals, `winner`, `end` and `rounds` of game `i`, as in a `Record`.
 
-    Arguments are those of `points_of`.
+    `boards` is `BOARD` (n,), the board of each game, and `states` is `STATE` (n,).
     """
     return {
         "scores": tuple(p | {"total": sum(p.values())} for p in points_of(boards, states, i)),
@@ -83,12 +83,12 @@ def result_of(
 
 
 def seat_or_none(value: int) -> int | None:
-    """Return a seat, None for NO_PLAYER."""
+    """Return a seat, 0 or 1, as an int, or None for NO_PLAYER (-1)."""
     return None if value == NO_PLAYER else int(value)
 
 
 def name_or_none(names: Sequence[str], value: int) -> str | None:
-    """Return the name with an index, None for UNSET."""
+    """Return `names[value]`, or None if the value is UNSET (-1)."""
     return None if value == UNSET else names[value]
 
 

@@ -126,11 +126,7 @@ BOARD = np.dtype(
 
 
 def initial_states(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return the states of b boards before the set-up (R1), `STATE` (b,).
-
-    Args:
-        boards: `BOARD` (b,).
-    """
+    """Return the states before the set-up (R1) on `boards`, `BOARD` (b,): `STATE` (b,)."""
     states = np.zeros(len(boards), STATE)
     for name in ("player", "hot_spring", "wave_owner"):
         states[name] = NO_PLAYER
@@ -180,5 +176,5 @@ def _bytes_of(dtype: np.dtype[Any]) -> np.dtype[np.void]:
 
 
 def easel(row: np.void, seat: int) -> list[int]:
-    """Return the icons of a seat's revealed paintings, front first."""
+    """Return the icons, indices in `ICONS`, of a seat's revealed paintings, front first."""
     return [int(row["easel"][seat]) >> 2 * i & 3 for i in range(int(row["easel_size"][seat]))]

@@ -108,7 +108,7 @@ _LIMITS: dict[str, tuple[Any, Any]] = {
 
 
 def limits(board: np.void) -> dict[str, tuple[Any, Any]]:
-    """Return the lowest and highest value of each field of a state on a board, a `BOARD` row."""
+    """Return the lowest and highest value of each `STATE` field by name, for a row of `BOARD`."""
     return _LIMITS | {
         "round": (0, int(board["max_rounds"])),
         "pilgrim": (0, int(board["ring_size"]) - 1),

@@ -79,7 +79,7 @@ MASK_BITS = 64  # of a legal mask
 def checked_move(board: Row, s: Row, mask: Mask, move: int) -> int:
     """Return `move` if it is a legal action, or at chance a possible outcome; else NO_ACTION.
 
-    Any integer is allowed.
+    `move` may be any integer; `board` and `s` are rows of `BOARD` and `STATE`.
     """
     if mask == np.uint64(0):
         return checked_outcome(board, s, move)
@@ -88,13 +88,13 @@ def checked_move(board: Row, s: Row, mask: Mask, move: int) -> int:
 
 @kernel
 def is_legal(mask: Mask, move: int) -> bool:
-    """Return whether an integer is an action of a mask."""
+    """Return whether a move, any integer, is an action of a mask of legal actions."""
     return 0 <= move < MASK_BITS and mask >> np.uint64(move) & np.uint64(1) != np.uint64(0)
 
 
 @subroutine
 def checked_outcome(board: Row, s: Row, move: int) -> int:
-    """Return `move` if this outcome has positive weight, else NO_ACTION; any integer is allowed."""
+    """Return `move`, an integer, if it is a possible outcome of a `STATE` row `s`, or NO_ACTION."""
     return move if outcome_weight(board, s, move) > 0 else NO_ACTION
 
 
@@ -102,7 +102,10 @@ def checked_outcome(board: Row, s: Row, move: int) -> int:
 def play_move(
     board: Row, s: Row, luck: Row, info: Row, mask: Mask, move: int, options: Row
 ) -> Mask:
-    """Play the first move of a step, then chance; return the new legal mask."""
+    """Play a legal move or NO_ACTION, then chance if it is sampled; return the new legal mask.
+
+    Rows of `BOARD`, `STATE`, `LUCK`, `EPISODE_INFO` and `STEP_OPTIONS`; the middle three change.
+    """
     info["player"] = s["player"] if move != NO_ACTION else NO_PLAYER
     info["terminated"] = 0
     info["reward"][0] = 0.0
@@ -145,12 +148,12 @@ def finish_step(
         i: index of the game.
         boards: `BOARD` (b,).
         states: `STATE` (n,).
-        luck: of the game.
-        info: of the game.
-        mask: of the game after the move.
+        luck: a row of `LUCK`.
+        info: a row of `EPISODE_INFO`.
+        mask: the legal actions after the move as bits.
         moved: whether a decision or an outcome was played; if not, the game was over or begins.
         initial_states: `STATE` (b,), the initial state on each board.
-        options: of the step.
+        options: a row of `STEP_OPTIONS`.
         scratch: `STATE` (2,), overwritten; None if no bot is greedy.
 
     Returns:
@@ -204,8 +207,8 @@ def bot_move(
     """Return the next move of a game that no caller decides; NO_ACTION when it is over.
 
     At a decision it is that of the seat's bot in `info`, or of the bot in `options` if the seat has
-    none. At chance the move is a sampled outcome. With `scratch=None` no bot may be greedy, and the
-    kernel is compiled without the greedy bot.
+    none. At chance the move is a sampled outcome. `scratch` is `STATE` (2,), overwritten; with None
+    no bot may be greedy. The other arguments are those of `play_move`.
     """
     if is_chance(s):
         return sample(board, s, luck)
@@ -222,7 +225,7 @@ def bot_move(
 
 @kernel
 def decision_key(s: Row, info: Row) -> np.uint64:
-    """Return the key of the random numbers of an agent's next decision in a game."""
+    """Return the random key of the next decision, by rows of `STATE` and `EPISODE_INFO`."""
     return agent_key(info["agent_key"], int64(s["player"]), int64(info["decisions"]))
 
 
@@ -230,7 +233,8 @@ def decision_key(s: Row, info: Row) -> np.uint64:
 def begin_episode(luck: Row, info: Row) -> None:
     """Set the seed, the agents' key and the luck of an episode; set its decisions to 0.
 
-    They follow from the base seed and the number of the episode in `info`.
+    They follow from the base seed and the number of the episode in `info`, an `EPISODE_INFO` row;
+    `luck` is a row of `LUCK`.
     """
     seed = seed_of_episode(int64(info["base_seed"]), int64(info["episode"]))
     info["seed"] = seed
@@ -251,7 +255,8 @@ def advance_game(
     One call makes all changes, so Ctrl-C comes before or after them.
 
     Args:
-        move: an action, at chance an outcome, or NO_ACTION.
+        boards: `BOARD` (n,); `states`, `STATE` (n,), and `lucks`, `LUCK` (n,), change in place.
+        move: an action, at chance an outcome, or NO_ACTION; not checked.
         history: int32, the number of events and then the events; the move and the sampled outcomes
             are appended.
 
@@ -278,15 +283,14 @@ def advance_game(
 
 @entry
 def weights_of(boards: Any, states: Any, i: int, out: Any) -> tuple[int, int]:
-    """Write the outcome weights of game `i` to `out`, int64 (MAX_OUTCOMES,).
+    """Write the outcome weights of game `i` of `BOARD` (n,) and `STATE` (n,) to `out`.
 
-    Returns:
-        Their number, and the set-up step.
+    `out` is int64 (MAX_OUTCOMES,). Return the number of weights, and `rules.setup_step`.
     """
     return outcome_weights(boards[i], states[i], out), setup_step(states[i])
 
 
 @entry
 def wares_of(states: Any, i: int, seat: Seat) -> tuple[int, int]:
-    """Return the number of wares that a seat of game `i` holds, and its capacity."""
+    """Return how many wares a seat of game `i` of `STATE` (n,) holds, and may hold (R4.3)."""
     return wares_held(states[i], seat), capacity(states[i], seat)

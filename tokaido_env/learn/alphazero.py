@@ -50,7 +50,7 @@ _PROMOTION_ERROR = 0.05  # maximum error probability of a promotion match
 
 
 class AlphaZeroTrainer(Trainer):
-    """Trainer of `alphazero`: a network and the incumbents."""
+    """Trainer of `alphazero`: a network, and the incumbent that plays its games."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.settings = run, cast(AlphaZeroSettings, run.settings)
@@ -70,7 +70,7 @@ class AlphaZeroTrainer(Trainer):
         return self.counters["incumbents"]  # type: ignore[no-any-return]
 
     def advance(self, stopping: Callable[[], int]) -> Figures | None:
-        """Play the shards of a round, train on them, and play the promotion match."""
+        """Play a round's games, train on them, play the promotion match; see `Trainer.advance`."""
         number = self.done + 1
         if not self._play(number, stopping):
             return None
@@ -87,7 +87,7 @@ class AlphaZeroTrainer(Trainer):
         return figures | promotion
 
     def policy(self) -> Policy:
-        """Return the incumbent."""
+        """Return the incumbent: the last network promoted, or the first one if none was yet."""
         return Policy.load(self.run.snapshot(self.incumbents[-1]))
 
     # Self-play
@@ -189,14 +189,14 @@ def learn(
 
     Args:
         network: the network, changed in place.
-        boards: of the samples, `BOARD` (b,).
+        boards: `BOARD` (b,), of the samples.
         samples: the training samples.
         steps: steps of the optimizer.
         seed: of the order of the samples.
         settings: the run's settings.
 
     Raises:
-        FloatingPointError: as `take_step`.
+        FloatingPointError: if the loss or the gradient's norm is not finite.
     """
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     rng = np.random.Generator(np.random.PCG64(seed))

@@ -28,7 +28,7 @@ def board_summary(pool: BoardPool, started_on: Iterable[str] = ()) -> dict[str, 
 
 
 def splits_of(training: Mapping[str, Any]) -> list[str]:
-    """Return the splits that a policy's header names; a header may be from an untrusted source."""
+    """Return the splits of the board family in a policy's header, which may be untrusted."""
     board = training.get("board")
     splits = board.get("splits") if isinstance(board, dict) else None
     return [split for split in SPLITS if isinstance(splits, list) and split in splits]

@@ -52,7 +52,7 @@ class Budget:
     def spend(self, decisions: int, module: nn.Module, **figures: float) -> None:
         """Count the decisions of an update; save the module's weights at each tenth.
 
-        Figures of the update are printed, and written for TensorBoard.
+        Figures of the update, by name, are printed, and written for TensorBoard if there is a log.
         """
         self.decisions += decisions
         tenths = int(10 * (1 - self.left) + 1e-9)
@@ -82,6 +82,6 @@ class Budget:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Budget:
-        """Return the budget of parsed options; it starts now."""
+        """Return the budget of options that `add_options` declared; its minutes start now."""
         decisions = options.decisions if options.minutes is None else None
         return cls(decisions, options.minutes, options.curve, options.log)

@@ -36,7 +36,7 @@ class Logs:
         self._events = SummaryWriter(str(folder / "tb"), purge_step=done + 1)
 
     def write(self, done: int, figures: Mapping[str, Any]) -> None:
-        """Append the figures of an update or a round; TensorBoard gets the numbers."""
+        """Append the figures of update or round `done`, of JSON types; TensorBoard gets numbers."""
         repeatable = {name: value for name, value in figures.items() if name != TIME}
         line = json.dumps({self._unit: done} | repeatable) + "\n"
         with name_path_in_errors(self._path), self._path.open("a", encoding="utf-8") as file:

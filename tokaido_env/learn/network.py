@@ -67,7 +67,7 @@ class ValueNetwork(nn.Module):
         return torch.from_numpy(array).to(self.first.weight.device)
 
     def to_policy(self, training: dict[str, Any] | None = None) -> Policy:
-        """Return a copy as a policy.
+        """Return a copy of the network as a `Policy`, which agents play and files store.
 
         Args:
             training: a summary of the training, for the header of the policy file.
@@ -105,8 +105,8 @@ def evaluate_positions(
 
     Args:
         network: the network.
-        boards: as for `encode_positions`.
-        which: as for `encode_positions`.
+        boards: `BOARD` (b,).
+        which: int64 (n,), the index of each position's board.
         states: `STATE` (n,), at decisions or at chance.
     """
     inputs = network.to_device(encode_positions(boards, which, states, ROW_MULTIPLE))
@@ -127,8 +127,8 @@ def action_values(
 
     Args:
         network: the network.
-        boards: as for `encode_positions`.
-        which: as for `encode_positions`.
+        boards: `BOARD` (b,).
+        which: int64 (n,), the index of each position's board.
         states: `STATE` (n,), at decisions.
         legal: uint64 (n,), the legal actions as bits.
     """
@@ -144,7 +144,10 @@ def action_values(
 
 
 def masked_logits(values: torch.Tensor, legal: Legal) -> torch.Tensor:
-    """Return `AFTERSTATE_LOGIT` times the values of `action_values`, -inf where illegal."""
+    """Return the logits, float32 (n, N_ACTIONS), of values of actions; -inf where illegal.
+
+    `values` are those of `action_values`, and `legal` is uint64 (n,), the legal actions as bits.
+    """
     illegal = torch.from_numpy(~masks(legal)).to(values.device)
     return (float(AFTERSTATE_LOGIT) * values).masked_fill(illegal, -torch.inf)
 

@@ -20,7 +20,7 @@ RESAMPLES = 300  # of the bootstrap
 
 
 def rate_learner(agent: Agent, ladder: Ladder, max_games: int, seed: int = 0) -> Measure:
-    """Rate an agent on a ladder in few games against its fast agents.
+    """Return an agent's Elo on a ladder, with its 95 % interval, from games with fast agents.
 
     All ratings of a run use the same game seeds, so that their differences come from play. `tokaido
     rate` uses others, so that its ratings of a selected policy are unbiased.
@@ -32,7 +32,7 @@ def rate_learner(agent: Agent, ladder: Ladder, max_games: int, seed: int = 0) ->
         seed: the run's seed.
 
     Raises:
-        LadderError: as `placement.rate_on_ladder`.
+        LadderError: if the ladder is not finished, or has no opponent for the agent.
     """
 
     def play(spec: str, opponent: str, games: int, seed: int) -> Match:

@@ -48,7 +48,7 @@ class Samples(NamedTuple):
 
     @classmethod
     def join(cls, parts: list[Samples]) -> Samples:
-        """Return the concatenation of samples."""
+        """Return all samples of the parts, one part after the other."""
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -101,8 +101,8 @@ def save_samples(path: Path, samples: Samples) -> None:
     """Write samples to a file, whole or not at all.
 
     Raises:
-        OSError: as `files.atomic_write`.
-        InUseError: as `files.atomic_write`.
+        OSError: if the file cannot be written.
+        InUseError: if another process writes it.
     """
     states = samples.states.view(np.uint8).reshape(-1, STATE.itemsize)
     write_tensors(path, samples._asdict() | {"states": states}, {})

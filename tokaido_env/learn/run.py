@@ -129,11 +129,14 @@ class Trainer(ABC):
 
     @abstractmethod
     def advance(self, stopping: Callable[[], int]) -> Figures | None:
-        """Do one update or round and return its figures, or None if a signal ended it early."""
+        """Do one update or round; return its figures by name, or None if a signal ended it early.
+
+        `stopping` returns the signal that asks the run to stop; 0 before one has come.
+        """
 
     @abstractmethod
     def policy(self) -> Policy:
-        """Return the learner's current policy."""
+        """Return the learner's current policy, which is rated and saved as `last`."""
 
 
 class Run:
@@ -323,9 +326,10 @@ def begin(folder: str | Path, settings: RunSettings) -> None:
         settings: the run's settings.
 
     Raises:
-        RunError: if the policy to start from does not fit, and as `create_folder`.
+        RunError: if the policy to start from does not fit, or the folder has other files.
         PolicyError: if the policy to start from is missing or damaged.
-        Others: as `create_folder`.
+        InUseError: if another command uses the folder.
+        BoardError: if a board does not exist; LadderError if the ladder does not.
     """
     if settings.start_policy:
         _load_start(settings, _new_network(settings))

@@ -153,7 +153,7 @@ class SelfPlayGames(NamedTuple):
 
 
 def selfplay_task(agent: PolicySearchAgent, games: SelfPlayGames) -> Iterator[Samples]:
-    """Play games, as an executor task with one result, their samples."""
+    """Play games in a task of an executor; yield their samples as its one result."""
     yield games.samples(agent)
 
 

@@ -114,12 +114,12 @@ class RunSettings:
 
     @classmethod
     def help_texts(cls) -> dict[str, str]:
-        """Return the help text of each setting."""
+        """Return the help text of each setting by name."""
         return {one.name: one.metadata["help"] for one in fields(cls)}
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """Return the default of each setting."""
+        """Return the default of each setting by name."""
         return {one.name: one.default for one in fields(cls)}
 
     @classmethod
@@ -149,17 +149,17 @@ class RunSettings:
 
     @property
     def start_policy(self) -> str:
-        """The policy file to start from; empty for none."""
+        """The path of the policy file to start from; "" for random weights or the heuristic."""
         return "" if self.start_from == RANDOM else self.start_from
 
     @property
     def sizes(self) -> LayerSizes:
-        """The widths of the network's layers."""
+        """The numbers of units of the network's two hidden layers."""
         return LayerSizes(self.width, self.second_width or self.width // 4)
 
     @property
     def pool(self) -> BoardPool:
-        """The boards of the games."""
+        """The boards of the games, those of the setting `board`."""
         return BoardPool.load(self.board)
 
     @property

@@ -35,7 +35,7 @@ _GAMES, _ORDER = 1, 2  # purposes of seeds
 
 
 class Rollout(NamedTuple):
-    """Finished games: n afterstates, those of one game in the order of play."""
+    """Finished games of self-play: n afterstates, those of one game in the order of play."""
 
     game: npt.NDArray[np.int64]
     """(n,), index of the game."""
@@ -65,7 +65,7 @@ class TdTrainer(Trainer):
         self.counters = {"decisions": 0}
 
     def advance(self, stopping: Callable[[], int]) -> Figures:
-        """Play games, and train the network with their afterstates."""
+        """Play the games of an update, train on their afterstates; return the update's figures."""
         share = self._schedule()
         settings = self.settings
         for group in self.optimizer.param_groups:
@@ -88,7 +88,7 @@ class TdTrainer(Trainer):
         }
 
     def policy(self) -> Policy:
-        """Return the learner's current policy."""
+        """Return a copy of the learner's current network as a policy."""
         return self.run.freeze(self.network, self.done, **self.counters)
 
     def _schedule(self) -> float:
@@ -147,7 +147,7 @@ def play_games(
         pool: the boards; a game's seed chooses its board.
         games: number of games.
         seed: of the games.
-        temperature: of the softmax over afterstate values that draws an action.
+        temperature: of the softmax over afterstate values that draws an action; 0: the best one.
     """
     batch = Batch(games, pool, observation=None, autoreset=False, copy=False)
     batch.reset(seed=seed)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Glyph(NamedTuple):
-    """An icon.
+    """An icon of 24 by 24 units, as SVG path data.
 
     Attributes:
         fill: path data to fill.

@@ -59,7 +59,7 @@ _PAWN_OFFSETS = np.array(
 
 @dataclass(frozen=True)
 class MapLayout:
-    """Coordinates of everything on the map.
+    """Coordinates (x, y) of everything on the map, in units of the picture.
 
     Attributes:
         stations: by ring index.
@@ -80,7 +80,7 @@ class MapLayout:
     coast: Sequence[Point]
 
     def of(self, place: int | str) -> Point:
-        """Return the point of a station, a mountain town or an area."""
+        """Return the point of a station by ring index, or of a mountain town or area by name."""
         if isinstance(place, int):
             return self.stations[place]
         return self.towns[place] if place in self.towns else self.areas[place]
@@ -88,7 +88,7 @@ class MapLayout:
 
 @functools.lru_cache(maxsize=16)
 def map_layout_of(board: Board) -> MapLayout:
-    """Return the map layout of a board."""
+    """Return where everything is on the map of a board, in units of the picture."""
     draft = _Draft(board)
     draft.relax()
     ring, normals = draft.ring[::_PER_STATION], draft.normals[::_PER_STATION]

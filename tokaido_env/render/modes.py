@@ -27,10 +27,10 @@ RENDER_FPS = 2
 
 
 def render(mode: str | None, current_scene: Callable[[], Scene]) -> str | Pixels | None:
-    """Return text or pixels, depending on the mode; pixels are uint8.
+    """Return text or pixels, uint8 (height, width, 3), depending on the mode.
 
     Args:
-        mode: a render mode, or None for an environment that does not render.
+        mode: "ansi" for text, "rgb_array" for pixels, "human" for a window, None for nothing.
         current_scene: returns the scene; called only if the mode needs it.
 
     Raises:
@@ -70,6 +70,6 @@ def _show(pixels: Pixels) -> None:
 
 
 def close_window() -> None:
-    """Close the window of this process."""
+    """Close the window of this process, which mode "human" opened, if there is one."""
     if (pygame := sys.modules.get("pygame")) is not None:
         pygame.display.quit()

@@ -37,7 +37,7 @@ class LogEntry(NamedTuple):
 
 
 def log_entries(scenes: Sequence[Scene], events: Sequence[str]) -> list[LogEntry]:
-    """Return the log of the events between consecutive scenes, given the events' labels."""
+    """Return an entry for each event, by label: it leads from one scene to the next."""
     return [
         LogEntry(
             event,
@@ -103,7 +103,7 @@ def _printable(name: str, length: int) -> str:
 
 
 def shortened(name: str, length: int = _NAME_LENGTH) -> str:
-    """Return a name cut to a length, with an ellipsis."""
+    """Return a name cut to at most `length` characters, with an ellipsis if it is longer."""
     return name if len(name) <= length else name[: length - 1] + "…"
 
 
@@ -248,7 +248,7 @@ def _singular(noun: str) -> str:
 
 
 def number_of(count: int, noun: str) -> str:
-    """Return a number of things as text."""
+    """Return a number of things as text, such as "1 coin" or "2 coins"."""
     return f"{count} {noun if count == 1 else _plural(noun)}"
 
 

@@ -25,7 +25,7 @@ WIDTH, HEIGHT = 350, 304
 
 
 def draw_panel(scene: Scene, seat: int) -> Parts:
-    """Return the parts of a player's panel, in the panel's coordinates."""
+    """Return SVG of the parts of a player's panel by name, in the panel's coordinates."""
     board, position, points = scene.board, scene.position, scene.points[seat]
     player = position["players"][seat]
     return {

@@ -110,8 +110,8 @@ def frames_of(
 
     Args:
         board: of the game.
-        states: `STATE` (rows,), as for `scene.scenes_of`.
-        events: int16 (rows,).
+        states: `STATE` (rows,), the position before each event, then the position at the end.
+        events: int16 (rows,), codes of events.
         names: of the players.
     """
     rows = moves(events)

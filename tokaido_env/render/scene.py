@@ -144,12 +144,12 @@ def _next_points(board: Board, states: States, seat: int) -> dict[str, int]:
 
 
 def steps_left(player: Player) -> dict[str, int]:
-    """Return the number of a player's steps to each trigger of the end (R9.1)."""
+    """Return the steps of a player of `Game.to_dict` to each trigger (R9.1), by track."""
     return {track: last - player[track] for track, last in TRIGGER_LEVELS.items()}
 
 
 def track_name(track: str) -> str:
-    """Return the words for a key of `steps_left`."""
+    """Return the words for a track, such as "gold slabs" for "gold"."""
     return {"gold": "gold slabs", "gifted": "paintings given"}.get(track, track)
 
 
@@ -195,7 +195,10 @@ def scenes_of(
 def choices_of(
     board: Board, states: States, probabilities: Probabilities | None = None
 ) -> list[Choice]:
-    """Return the legal actions with their destinations; arguments as for `scene_of`."""
+    """Return the legal actions in a position, `STATE` (1,), in the order of their ids.
+
+    `probabilities`, float32 (N_ACTIONS,), are an agent's for each action.
+    """
     choices = []
     for action in actions_of(legal_mask(board.record, states, 0)):
         place = None
@@ -248,7 +251,10 @@ def step_of(board: Board, before: np.void, action: int, after: np.void) -> Step:
 
 
 def last_steps(board: Board, states: States, events: Events) -> list[Step]:
-    """Return the newest move of each player in a played game; arguments as for `scenes_of`."""
+    """Return the newest move of each player in a game, the newest of all last.
+
+    `states` is `STATE` (rows,), the position before each event, and `events` int16 (rows,).
+    """
     found: dict[int, Step] = {}
     for row in np.flatnonzero(moves(events))[::-1].tolist():
         step = step_of(board, states[row], int(events[row]), states[row + 1])
@@ -259,17 +265,17 @@ def last_steps(board: Board, states: States, events: Events) -> list[Step]:
 
 
 def place_of(board: Board, player: Player, character: str) -> Place:
-    """Return the place of a player's character."""
+    """Return where a player's character is: a ring index, or a mountain town or area by name."""
     return site_of(board, player[character])
 
 
 def site_of(board: Board, place: Place) -> Place:
-    """Return the ring index of a coastal town; other places unchanged."""
+    """Return the ring index of a coastal town given by name; other places unchanged."""
     return board.stations.index(str(place)) if place in COASTAL_TOWNS else place
 
 
 def die_state(position: Position, character: str) -> str:
-    """Return the state of a die: "not rolled", "available", "selected" or "taken"."""
+    """Return the state of a character's die: "not rolled", "available", "selected" or "taken"."""
     if position["dice"] is None:
         return "not rolled"
     if character in position["dice_left"]:
@@ -314,7 +320,7 @@ def status_text(scene: Scene) -> str:
 
 
 def end_text(scene: Scene) -> str:
-    """Return as text why the game ends with this round (R9.1)."""
+    """Return as text why the game ends with this round: triggers (R9.1) or the cap (R10.1)."""
     reached = [
         text.format(name)
         for name, player in zip(scene.names, scene.position["players"], strict=True)
@@ -325,7 +331,7 @@ def end_text(scene: Scene) -> str:
 
 
 def result_text(scene: Scene) -> str:
-    """Return the result with the winner's name (R9.2, R9.3)."""
+    """Return the winner's name and both totals as text, such as "greedy wins, 97 : 60" (R9.2)."""
     first, second = (sum(points.values()) for points in scene.points)
     winner = "shared victory" if scene.winner is None else f"{scene.names[scene.winner]} wins"
     return f"{winner}, {first} : {second}"

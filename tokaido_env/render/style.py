@@ -72,7 +72,7 @@ _RULES = {  # {name} is a colour
 
 @functools.cache
 def style(theme: Theme) -> str:
-    """Return the style sheet of a theme, which applies to pictures of that theme only."""
+    """Return the CSS of a theme, "light", "dark" or "auto", for pictures of that theme only."""
     light, dark = _sheet(f".tokaido-{theme}", 0), _sheet(f".tokaido-{theme}", 1)
     if theme == "auto":
         return f"{light}@media(prefers-color-scheme:dark){{{dark}}}"

@@ -111,7 +111,7 @@ def draw(scene: Scene, theme: Theme = "auto") -> str:
 
 
 def panels_of(scene: Scene) -> dict[str, Parts]:
-    """Return the parts of every panel of `PANELS`, in the panel's coordinates.
+    """Return SVG of the parts of every panel of `PANELS` by name, in the panel's coordinates.
 
     The names of the parts never change; they are in drawing order, and an absent part is "".
     """
@@ -233,7 +233,7 @@ def _boutique(board: Board, layout: MapLayout, town: str, token: tuple[str, int]
 
 
 def token_of(ware: str, price: int) -> str:
-    """Draw a boutique token around the origin."""
+    """Return SVG of a boutique token, a ware with its price in coins, around the origin."""
     sign, number = glyph_at(icons.WARES[ware], 20, -9), text_at(12, 5, price, "mid bold")
     return box(-21, -14, 42, 28, "spot", 6) + sign + number
 

@@ -19,7 +19,7 @@ Methods = Sequence[Sequence[Result]]
 
 
 def methods_of(results: Mapping[str, Result], seeds: int) -> Methods:
-    """Return results, given by the names of their files, by method.
+    """Return results by method: each run of `seeds` results, in the order of files, is a method.
 
     Raises:
         ValueError: if they do not share opponent, boards, pairs and seed, or their number is no
@@ -49,13 +49,13 @@ def _protocol(name: str, result: Result) -> str:
 
 
 def test_scores(result: Result) -> list[Score]:
-    """Return the scores against the first opponent on the unseen boards."""
+    """Return the scores of a generalisation test against the first opponent, one a test board."""
     scores = result.scores_of(result.boards[0].name) if result.boards else []
     return [score for score in scores if score.b == scores[0].b]
 
 
 def method_name(runs: Sequence[Result]) -> str:
-    """Return the agent of a method, and the number of its training seeds."""
+    """Return as text the spec of a method's first agent, and the number of its training seeds."""
     return runs[0].agents[0] if len(runs) == 1 else f"{runs[0].agents[0]}, {len(runs)} seeds"
 
 
@@ -107,7 +107,7 @@ def _cells(runs: Sequence[Result]) -> list[str]:
 
 
 def worst_opponent(result: Result) -> Measure | None:
-    """Return the lowest of the mean scores against several opponents, None with one."""
+    """Return the lowest of the mean scores against several opponents; None if there is only one."""
     test = result.boards[0].name
     found = [x for x in result.estimates_of("mean score") if x.group == test and x.other]
     return min(found, key=lambda one: one.value) if len(found) > 1 else None

@@ -63,7 +63,7 @@ def write_figures(result: Result, folder: str | Path) -> list[Path]:
 
 
 def figures(result: Result) -> Iterator[tuple[str, str, Figure]]:
-    """Yield file name, caption and figure of each figure of a result."""
+    """Yield the name for its file, the caption and each Matplotlib figure of a result."""
     kinds: list[tuple[str, str, Callable[[Result], Figure | None]]] = [
         ("ratings", "Ratings with 95 % intervals", _draw_ratings),
         ("scores", "Score of each agent against each other", _draw_scores),

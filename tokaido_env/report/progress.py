@@ -29,7 +29,7 @@ class ProgressLines:
         self._next = time.monotonic() + delay
 
     def print(self, compose: Callable[[], str]) -> None:
-        """Print the line that a function returns, if the last one is old enough."""
+        """Print the line that a function returns, if the last one is ten seconds old."""
         now = time.monotonic()
         if now >= self._next:
             print(compose(), file=sys.stderr, flush=True)
@@ -38,7 +38,9 @@ class ProgressLines:
 
 @contextmanager
 def match_bar(title: str, games: int, finished: int) -> Iterator[OnProgress]:
-    """Show the progress of a match: a bar on a terminal, else lines.
+    """Show the progress of a match: a bar on a terminal, else lines; yield its update.
+
+    The update is a function that takes each number of newly finished games.
 
     Args:
         title: stands before the bar.
@@ -97,7 +99,7 @@ class RunBar(NamedTuple):
 
 @contextmanager
 def run_bar(total: int, unit: str) -> Iterator[RunBar]:
-    """Show the progress of a training run, with its ratings as lines above the bar.
+    """Show the progress of a training run, with ratings as lines above the bar; yield functions.
 
     Where standard error is no terminal, it prints lines, at most one in ten seconds.
 

@@ -27,7 +27,7 @@ _GROUPS = ("boards", "phase", "rounds")  # of regret
 
 
 def tables_of(result: Result) -> list[Table]:
-    """Return the tables that show a result."""
+    """Return the tables of text that show a result of any protocol."""
     makers: dict[str, Callable[[Result], list[Table]]] = {
         **{"matches": _of_matches, "rate": _of_rate, "ladder": _of_ladder},
         **{"generalise": _of_generalise, "regret": _of_regret},
@@ -36,13 +36,13 @@ def tables_of(result: Result) -> list[Table]:
 
 
 def title_of(result: Result) -> str:
-    """Return boards and seed in words."""
+    """Return a result's boards and seed in words."""
     seed = "" if result.seed is None else f", seed {result.seed}"
     return f"board {', '.join(boards.name for boards in result.boards)}{seed}"
 
 
 def share(estimate: Estimate, form: str = ".1f") -> str:
-    """Return a share with its interval, in percent."""
+    """Return a share with its interval as text in percent; `form` is a format of numbers."""
     return with_interval(estimate.value, estimate.interval, form, 100, " %")
 
 
@@ -56,7 +56,7 @@ def _of_matches(result: Result) -> list[Table]:
 
 
 def standings_table(result: Result, title: str) -> Table:
-    """Return standings, with ratings and forfeits where there are any."""
+    """Return the standings of agents, best first, with ratings and forfeits if there are any."""
     rows, ratings = standings(result), {one.agent: one for one in result.estimates_of("Elo")}
     forfeits = any(row.forfeits for row in rows)
     headers = ["rank", "agent", "games", "score", *(["Elo", "95 % interval"] if ratings else [])]
@@ -132,7 +132,7 @@ def verdicts(result: Result, error: float) -> list[str]:
 
 
 def luck_table(result: Result) -> Table:
-    """Return the luck-adjusted scores, and how many games would be as certain without luck."""
+    """Return the luck-adjusted scores with 95 % intervals, and the games that they are worth."""
     headers = ("agent", "score", "95 % interval", "equivalent games")
     rows = [
         (f"{x.agent} against {x.other}", f"{x.value:.1%}", percentages(*x.interval), f"{x.n:,}")
@@ -152,12 +152,12 @@ def _of_rate(result: Result) -> list[Table]:
 
 
 def scale(anchor: str) -> str:
-    """Return the rating model and the agent rated 0 in words."""
+    """Return in words the rating model and `anchor`, the agent rated 0 Elo."""
     return f"{PROBIT}, {anchor} = 0"
 
 
 def elo_cells(one: Estimate) -> tuple[str, str]:
-    """Return the cells of a rating and its interval; "reference" stands for that of the anchor."""
+    """Return as text a rating in Elo and its interval, "reference" for that of the anchor."""
     if one.low == one.high:
         return whole(one.value), "reference"
     return whole(one.value), f"{whole(one.low)} – {whole(one.high)}"
@@ -260,7 +260,7 @@ def _opponents_table(result: Result, opponents: Sequence[str]) -> Table:
 
 
 def gap_sentence(result: Result) -> str:
-    """Return the generalisation gap in a sentence."""
+    """Return the gap between training and test score, in percent, as a sentence."""
     gaps = result.estimates_of("gap")
     if not gaps:
         return "No gap: there is no second match."
@@ -280,7 +280,7 @@ def _of_regret(result: Result) -> list[Table]:
 
 
 def regret_table(result: Result) -> Table:
-    """Return the regret of agents, lowest first."""
+    """Return the regret of agents per choice, in thousandths of a result, lowest first."""
     rows, seconds = [], {one.agent: one for one in result.estimates_of("core-seconds")}
     exact = ["optimal"] if result.estimates_of("optimal") else []
     for agent in agents_by_regret(result):
@@ -300,19 +300,19 @@ def regret_table(result: Result) -> Table:
 
 
 def set_title(result: Result) -> str:
-    """Return name, hash and size of the set of positions."""
+    """Return as text the name, hash and size of a regret result's set of positions."""
     sets = (f"{one.name}, hash {one.hash}, {one.count:,} positions" for one in result.boards)
     return ", ".join(sets)
 
 
 def agents_by_regret(result: Result) -> list[str]:
-    """Return the agents by regret, lowest first."""
+    """Return the specs of the agents by their regret in the whole set, lowest first."""
     whole = [one for one in result.estimates_of("regret") if not one.group]
     return [one.agent for one in sorted(whole, key=lambda one: one.value)]
 
 
 def groups_table(result: Result, key: str) -> Table:
-    """Return the regret of agents by boards, phase, rounds, or policy of the rollouts."""
+    """Return the regret of agents, in thousandths, by `key`: "boards", "phase" or "rounds"."""
     found = [one for one in result.estimates_of("regret") if one.group.startswith(f"{key} ")]
     groups = list(dict.fromkeys(one.group for one in found))
     cells = {(one.agent, one.group): thousandths(one) for one in found}
@@ -322,12 +322,12 @@ def groups_table(result: Result, key: str) -> Table:
 
 
 def regret_differences_table(result: Result) -> Table:
-    """Return the paired differences in regret between agents."""
+    """Return the paired differences in regret between agents, in thousandths of a result."""
     found = result.estimates_of("regret difference")
     rows = [(one.agent, one.other, thousandths(one, "+.1f")) for one in found]
     return Table("paired, in 1/1000 of a result", ("agent", "than", "more"), rows)
 
 
 def thousandths(one: Estimate, form: str = ".1f") -> str:
-    """Return a mean with its interval, in thousandths."""
+    """Return a mean with its interval as text in thousandths; `form` is a format of numbers."""
     return with_interval(one.value, one.interval, form, 1000)

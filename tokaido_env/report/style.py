@@ -70,7 +70,7 @@ def drawing() -> Iterator[None]:
 
 
 def new_figure(height: float, title: str, games: str) -> Figure:
-    """Return an empty figure with its title and a text about its games."""
+    """Return an empty figure, `height` inches high, with its title and a text about its games."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height))
@@ -104,7 +104,7 @@ def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
 
 
 def as_svg(figure: Figure, name: str) -> str:
-    """Return a figure as SVG; its ids derive from the name."""
+    """Return a figure as SVG text; its ids derive from the name, so a figure repeats exactly."""
     import matplotlib
 
     out = io.StringIO()

@@ -114,7 +114,7 @@ def _markdown_cell(text: str) -> str:
 
 
 def html(table: Table) -> str:
-    """Return a table as HTML."""
+    """Return a table as HTML with its title and note; untrusted text is escaped."""
     table = _printable(table)
     rows = []
     for row in table.rows:
@@ -139,21 +139,21 @@ def html(table: Table) -> str:
 def with_interval(
     value: float, interval: Sequence[float], form: str, scale: float = 1.0, unit: str = ""
 ) -> str:
-    """Return a value with its interval, in a format, times `scale`."""
+    """Return as text a value and its interval, times `scale`, in a format such as ".1f"."""
     value_text, low, high = (f"{scale * x:{form}}" for x in (value, *interval))
     return true_minus(f"{value_text}{unit} ({low} to {high})")
 
 
 def percentages(low: float, high: float) -> str:
-    """Return the ends of an interval of shares."""
+    """Return the ends of an interval of shares, 0 to 1, as text in percent."""
     return f"{low:.1%} – {high:.1%}"
 
 
 def whole(value: float) -> str:
-    """Return a rounded number with a true minus sign."""
+    """Return a number rounded to an integer as text, with a true minus sign."""
     return true_minus(f"{value:.0f}")
 
 
 def true_minus(text: str) -> str:
-    """Return numbers with true minus signs, and no rounded zero below 0."""
+    """Return text with true minus signs for hyphens, and 0 for -0."""
     return re.sub(r"-0(?![.\d])", "0", text).replace("-", "−")

@@ -19,7 +19,7 @@ Values = npt.NDArray[np.float64]
 
 
 def check_has_values(agent: Agent, board: Board) -> None:
-    """Raise `ValueError` if an agent gives no values of positions."""
+    """Raise `ValueError` if `Agent.judge` gives no values of positions on a board."""
     batch = Batch(1, board, observation=None)
     batch.reset(0)
     position = batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)
@@ -42,7 +42,7 @@ def game_values(agent: Agent, board: Board, batch: Batch) -> Values:
         float64 (n,) in [-1, 1].
 
     Raises:
-        AgentFailed: as `position_values`.
+        AgentFailed: if the agent fails, or a value is not a number from -1 to 1.
     """
     values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
     running = np.flatnonzero(~batch.over)

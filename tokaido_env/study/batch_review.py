@@ -32,15 +32,15 @@ def review_games(
 
     Args:
         games: one each.
-        judge: as for `review`.
-        value_agent: as for `review`.
-        chance_samples: as for `review`.
-        seed: as for `review`.
+        judge: judges decisions; an agent that gives values, best one that searches.
+        value_agent: values chance; a fast agent that gives values.
+        chance_samples: after each of two compared actions, from 4.
+        seed: of these samples and of the agents' random bits.
         executor: runs the reviews. None: this process.
 
     Raises:
-        ValueError: as `review`; in another process as AgentFailed.
-        AgentFailed: as `review`.
+        ValueError: for fewer samples, or an agent that gives no values.
+        AgentFailed: if an agent fails; in other processes also instead of ValueError.
     """
     executor = executor or SerialExecutor()
     judge, value_agent = as_agent(judge), as_agent(value_agent)

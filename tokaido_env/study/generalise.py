@@ -81,7 +81,7 @@ class GeneralisationTest:
         ]
 
     def result(self, matches: Sequence[MatchState]) -> Result:
-        """Return the result of the finished matches."""
+        """Return the result of the finished matches, in the order of `matches()`."""
         is_train = [match.pool is self.train for match in matches]
         sides = [
             pool_scores(match.to_match(), match.pool, self.seed, int(train), drawn=drawn)
@@ -146,7 +146,7 @@ def generalisation_test(
         train: number of the first boards of `train` that the agent was trained on, if its policy
             file does not say.
         gap: whether to play the second match, on boards of the training.
-        seed: of the games, as for `Game`.
+        seed: of the games, an integer from 0.
 
     Raises:
         ValueError: if a number is out of range, or the agent was trained on boards of the split.
@@ -178,14 +178,14 @@ def generalisation_test(
 
 
 def trained_on(agent: Agent) -> str | None:
-    """Return the training board or pool that a policy file names, None without one."""
+    """Return the training board or pool that an agent's policy file names; None without one."""
     board = _training(agent).get("board")
     name = board.get("name") if isinstance(board, dict) else None
     return name if isinstance(name, str) else None
 
 
 def also_trained_on(agent: Agent, boards: BoardPool) -> int:
-    """Return how many of some boards a policy file names among its `extra_boards`."""
+    """Return how many of some boards an agent's policy file names among its `extra_boards`."""
     settings = _training(agent).get("settings")
     names = settings.get("extra_boards") if isinstance(settings, dict) else None
     return len({*names.split(",")}.intersection(boards.names)) if isinstance(names, str) else 0

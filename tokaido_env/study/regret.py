@@ -54,12 +54,15 @@ _REPEATS = 5  # of timings, of which the median counts
 
 
 class Losses(NamedTuple):
-    """Estimated losses of actions, one a position: float64 (n,)."""
+    """Estimated losses of one action a position, in results of -1 to 1.
+
+    Attributes:
+        low: float64 (n,), by cross-validation: on average at most the true regret.
+        high: float64 (n,), by the highest mean: on average at least the true regret.
+    """
 
     low: Floats
-    """By cross-validation: on average at most the true regret."""
     high: Floats
-    """By the highest mean: on average at least the true regret."""
 
 
 class AgentChoices(NamedTuple):
@@ -176,7 +179,10 @@ def losses(regret_set: RegretSet, rows: Rows, policy: int | None = None) -> Loss
 
 
 def block_means(regret_set: RegretSet, policy: int | None = None) -> Floats:
-    """Return the mean result of each block, nan without rollouts: float64 (m, blocks)."""
+    """Return the mean result of each block of each action: float64 (m, blocks), -1 to 1.
+
+    It is nan without rollouts. `policy` is the index of that of the rollouts, None for all.
+    """
     if regret_set.is_exact:
         return np.asarray(regret_set.sums[:, 0], np.float64)
     sums = regret_set.sums if policy is None else regret_set.sums[:, policy : policy + 1]
@@ -200,7 +206,7 @@ def best_rows(regret_set: RegretSet, values: Floats) -> Rows:
 
 
 def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure]:
-    """Return the regret of an agent: in the whole set, by each policy of the rollouts, by group.
+    """Return an agent's regret, in results: of the whole set, by policy of rollouts, by group.
 
     Args:
         regret_set: the set.
@@ -238,7 +244,7 @@ def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure
 
 
 def seconds_measure(chosen: AgentChoices) -> Measure:
-    """Return the core-seconds of a decision, which depend on the machine."""
+    """Return the processor seconds of a decision on one thread, which depend on the machine."""
     seconds = float(f"{chosen.seconds:.3g}")  # six decimals are too few for a fast agent
     return Measure(seconds, seconds, seconds, "core-seconds", chosen.agent)
 
@@ -276,7 +282,7 @@ def stratified_means(
 
 
 def regret_difference(regret_set: RegretSet, one: AgentChoices, other: AgentChoices) -> Measure:
-    """Return the regret of one agent less that of another in the same positions.
+    """Return one agent's regret less another's in the same positions, with a 95 % interval.
 
     Args:
         regret_set: the set.

@@ -89,7 +89,7 @@ class PositionSubset(NamedTuple):
     seeds: npt.NDArray[np.int64]
 
     def batch(self) -> Batch:
-        """Return the positions as games."""
+        """Return the positions as a `Batch` of k games, in their order."""
         batch = Batch(len(self.numbers), self.boards, autoreset=False, observation=None)
         batch.reset(self.seeds, self.states)
         return batch
@@ -128,7 +128,7 @@ class RegretSet:
 
     @property
     def hash(self) -> str:
-        """Sixteen hex digits of a hash of all contents."""
+        """Sixteen hex digits of the SHA-256 of all contents."""
         text = json.dumps({**self.card, "hash": None}, sort_keys=True)
         digest = hashlib.sha256(text.encode())
         for name in _ARRAYS:
@@ -137,7 +137,7 @@ class RegretSet:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the results are exact, not of rollouts."""
+        """Whether the actions' results were solved exactly, not estimated by rollouts."""
         return not self.card["policies"]
 
     @property
@@ -156,7 +156,7 @@ class RegretSet:
         return BoardPool.load([Board.by_name(name) for name, _ in self.card["boards"]])
 
     def batch(self) -> Batch:
-        """Return all positions as games."""
+        """Return all positions as a `Batch` of n games, in their order."""
         return self.subset(np.arange(len(self))).batch()
 
     def subset(self, some: npt.NDArray[np.int64]) -> PositionSubset:

@@ -133,7 +133,7 @@ class Review:
         return np.asarray(rows.start + np.flatnonzero(self.best[rows] != NO_ACTION))
 
     def is_open(self, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """Return where the game was open (see `OPEN`), bool (k,)."""
+        """Return whether both players could still win (`OPEN`) at rows, int64 (k,): bool (k,)."""
         return np.asarray(np.abs(self.values[rows] - 0.5) <= 0.5 - OPEN)
 
     def with_forfeit(self, seat: int) -> Review:
@@ -141,17 +141,17 @@ class Review:
         return replace(self, values=np.append(self.values[:-1], float(seat)))
 
     def mark(self, row: int) -> str | None:
-        """Return the mark of a decision, one of `MARKS`, or None."""
+        """Return the mark, one of `MARKS`, of the decision in a row; None if it has none."""
         if not self.loss[row] - self.error[row] > 0:
             return None
         return next((name for name, least in MARKS.items() if self.loss[row] >= least), None)
 
     def totals(self, game: int = 0) -> list[dict[str, Any]]:
-        """Return both players' totals of a game as JSON types."""
+        """Return both players' totals of a game as JSON types, as of `PlayerTotals.to_dict`."""
         return [totals.to_dict() for totals in self.player_totals(game)]
 
     def player_totals(self, game: int = 0) -> tuple[PlayerTotals, PlayerTotals]:
-        """Return both players' totals of a game."""
+        """Return player_0's and player_1's totals of a game, by its index."""
         rows = self.trajectory.rows(game)
         luck, end = float(self.luck[rows].sum()), float(self.values[rows][-1])
         chosen = self.choices(game)
@@ -208,16 +208,16 @@ def review_parts(
     """Yield the review of games as it grows: first without judged decisions, last the whole.
 
     Args:
-        trajectory: as for `review`, also the next four.
-        judge: as there.
-        value_agent: as there.
-        chance_samples: as there.
-        seed: as there.
+        trajectory: the games, finished or not.
+        judge: judges decisions; an agent that gives values, best one that searches.
+        value_agent: values chance; a fast agent that gives values.
+        chance_samples: after each of two compared actions, from 4.
+        seed: of these samples and of the agents' random bits.
         rows_at_once: the number of decisions that each part adds.
 
     Raises:
-        ValueError: as `review`.
-        AgentFailed: as `review`.
+        ValueError: for fewer samples, or an agent that gives no values.
+        AgentFailed: if an agent fails.
     """
     check_chance_samples(chance_samples)
     judge, value_agent = as_agents(judge, value_agent)
@@ -248,7 +248,7 @@ def _choice_rows(trajectory: Trajectory) -> Numbers:
 
 
 def check_chance_samples(chance_samples: int) -> None:
-    """Raise `ValueError` for fewer samples than intervals need."""
+    """Raise `ValueError` for fewer than 4 samples, which intervals need."""
     if chance_samples < _MIN_SAMPLES:
         raise ValueError(f"chance_samples: expected {_MIN_SAMPLES} or more, got {chance_samples}")
 

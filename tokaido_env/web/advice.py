@@ -34,7 +34,7 @@ class MoveSuggestion(NamedTuple):
     error: float | None
 
     def describe(self) -> str:
-        """Return the suggestion as a line of text."""
+        """Return the suggestion as a line of text, with its figures in percent."""
         wins = ""
         if self.win_probability is not None and self.error is not None:
             wins = f"wins {100 * self.win_probability:.1f} % ± {100 * self.error:.1f} %, "
@@ -42,7 +42,7 @@ class MoveSuggestion(NamedTuple):
 
 
 def advice_on(game: Game, judge: Agent, keys: npt.NDArray[np.uint64]) -> list[MoveSuggestion]:
-    """Return the three best actions of an agent; `keys` is its random key, (1,)."""
+    """Return an agent's three best actions, best first; `keys` is its random bits, uint64 (1,)."""
     judge.prepare([game.board])
     legal = np.array([game.legal_mask], np.uint64)
     preferences, values = judge.judge(game.boards, game.state, legal, keys)

@@ -31,7 +31,7 @@ class GameFile:
             self._line = lines[start:]
 
     def start_game(self) -> None:
-        """Let the next game have a line of its own."""
+        """Let the next `save` append a line for a new game instead of replacing the last one."""
         self._line = b""
 
     def save(self, record: Record) -> None:

@@ -52,11 +52,11 @@ class Session(CopiedWhole):
 
     Args:
         seats: for each player `HUMAN`, an agent or the spec of an agent.
-        board: as for `Game`.
-        seed: of chance, as for `Game`; agents derive their random keys from it too.
+        board: a name, a path, a `Board`, or a pool from which the seed draws.
+        seed: an integer from 0, of chance and of agents' random keys; None: of the system.
         chance: "sampled", or "explicit" if people enter rolls and draws.
         names: of the players in records, by default those of the agents.
-        start: a position to start from, as `Game.from_dict` takes it.
+        start: a position to start from, as from `Game.to_dict`; None: the set-up.
 
     Attributes:
         game: the current game; play through the session, not through the game.
@@ -106,9 +106,9 @@ class Session(CopiedWhole):
 
         Args:
             record: verified as by `record.load`.
-            seats: as for a session.
-            board: as for `record.load`.
-            names: as for a session.
+            seats: for each player `HUMAN`, an agent or the spec of an agent.
+            board: the game's board, required if it is neither built in nor of the family.
+            names: of the players in records; by default those of the agents.
 
         Raises:
             RecordError: if an event or the result of the record is wrong, or a player has forfeited
@@ -156,7 +156,7 @@ class Session(CopiedWhole):
 
     @property
     def waits_for(self) -> WaitsFor:
-        """Who acts next; "chance" only if people enter rolls and draws."""
+        """Who acts next: "human", "agent", "nobody", or "chance" if people enter rolls."""
         if self.game.is_over or self.resigned is not None:
             return "nobody"
         if self.game.player is None:
@@ -226,7 +226,7 @@ class Session(CopiedWhole):
         return decide
 
     def apply(self, label: str) -> None:
-        """Play an action or a chance outcome without an undo point, as for an agent's decision."""
+        """Play an action or a chance outcome by label, without making an undo point."""
         before = self.game.copy("same")
         self.game.play(label)
         self._extend_log(self.game.trajectory(before))

@@ -11,10 +11,10 @@ Task = Literal["move", "advice", "review"]
 
 
 class Job(NamedTuple):
-    """What an agent is to compute.
+    """A computation of an agent for a live game.
 
     Attributes:
-        task: the kind of the result.
+        task: the kind of the result, "move", "advice" or "review".
         agent: its spec.
         results: returns the result, or yields it as it grows, without reading the game.
     """
@@ -25,10 +25,10 @@ class Job(NamedTuple):
 
 
 class Jobs:
-    """The jobs of a game, in threads for which neither each other nor the program waits.
+    """Runs the jobs of a game in threads of their own; `start` returns at once.
 
     Args:
-        run: runs a job.
+        run: called in a thread with each job; processes its results.
 
     Attributes:
         now: the newest job of each kind: only its result counts.
@@ -42,13 +42,16 @@ class Jobs:
     def start(
         self, task: Task, agent: str, results: Callable[[], Iterable[Any]], seat: int = 0
     ) -> None:
-        """Run a job, after the one before it of the same kind and seat."""
+        """Run `Job(task, agent, results)` in a thread; it is now the newest of its kind.
+
+        It waits for earlier jobs of the same task and seat, and ends unrun if a newer one comes.
+        """
         job = self.now[task] = Job(task, agent, results)
         arguments = job, self._locks[task, seat]
         threading.Thread(target=self._run_alone, args=arguments, daemon=True).start()
 
     def counts(self, job: Job) -> bool:
-        """Return whether the result of a job counts."""
+        """Return whether a job is the newest of its kind: results of older ones do not count."""
         return self.now.get(job.task) is job
 
     def _run_alone(self, job: Job, lock: threading.Lock) -> None:

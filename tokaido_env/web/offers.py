@@ -23,7 +23,7 @@ class Offers:
         session: the first game.
 
     Attributes:
-        opponents: as `opponents()`; an agent with the name of an object of the game is left out.
+        opponents: those of `opponents()` without agents that share a name with one of the game.
         boards: the names of boards, apart from those of the family.
     """
 
@@ -38,7 +38,7 @@ class Offers:
         self._names = {HUMAN, *session.seats}
 
     def players(self, seats: Sequence[Any]) -> list[str | Agent]:
-        """Return players by name, as `Session` takes them.
+        """Return the agents, or "human", with these names, for `Session`.
 
         Raises:
             ValueError: if one is not offered.

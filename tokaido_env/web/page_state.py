@@ -23,7 +23,7 @@ _ASKS = {
 
 
 class PageState(TypedDict):
-    """Everything that a page shows, except earlier frames; each change makes a new one."""
+    """All that a page shows, as JSON types, but for earlier frames; each change makes a new one."""
 
     names: list[str]
     """of the players"""
@@ -80,7 +80,10 @@ class PageState(TypedDict):
 
 
 def page_state(session: Session, results: Mapping[Task, Any], **others: Any) -> PageState:
-    """Return the state of a session, with its advice and review and what else is given."""
+    """Return the state of a session for pages; `others` are the fields that it does not know.
+
+    `results` has the newest "advice" and "review" of agents, if there are any.
+    """
     game, advice, review = session.game, results.get("advice"), results.get("review")
     return {
         "panels": panels_of(session.scenes[-1]),

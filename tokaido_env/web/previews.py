@@ -30,7 +30,7 @@ def previews_of(board: Board, states: Any) -> list[dict[str, Any]]:
 
 
 def action_text(board: Board, states: Any, action: int) -> str:
-    """Return an action with its destination or its gain; `states` is `STATE` (1,)."""
+    """Return a legal action, by id, as text with destination or gain; `states`: `STATE` (1,)."""
     shown = _preview(board, states, action)
     name = str(shown["name"])
     if action > ARTIST_STAY:

@@ -50,7 +50,7 @@ def replay_page(
 
     Args:
         records: the games in the order of the page; the call verifies them.
-        board: of the games, as for `record.load`.
+        board: board or pool of the games, if neither built in nor of the family.
         agent: an agent or its spec; the page shows its move probabilities and win estimates.
         reviews: one review per game, to show what each decision lost; not together with `agent`.
 
@@ -86,7 +86,7 @@ def replay_page(
 
 
 def check_number_of_games(games: int) -> None:
-    """Raise `ValueError` for no game, or more games than a page holds."""
+    """Raise `ValueError` for a number of games that is 0, or above `MAX_GAMES` of a page."""
     if not 1 <= games <= MAX_GAMES:
         raise ValueError(f"games: a page holds 1 to {MAX_GAMES} games, got {games}")
 

@@ -26,7 +26,7 @@ _TOTALS = {
 
 
 def remark_of(review: Review, row: int) -> str:
-    """Return the remark on a decision, to append to its sentence; "" for an unmarked one."""
+    """Return the remark on the decision in a row, to append to its sentence; "" without a mark."""
     mark = review.mark(row)
     if mark is None:
         return ""
@@ -41,7 +41,7 @@ def _better(review: Review, row: int) -> str:
 
 
 def worst_of(review: Review, most: int = _MAX_LISTED) -> list[int]:
-    """Return the rows of the marked decisions of one game, the worst first."""
+    """Return the rows of at most `most` marked decisions of one game, the worst first."""
     return sorted(_marked(review), key=lambda row: (-float(review.loss[row]), row))[:most]
 
 
@@ -112,8 +112,9 @@ def moments_of(
 ) -> list[dict[str, Any]]:
     """Return up to three moments worth a look, as JSON types: `title`, `event` and `text`.
 
-    They are the decision of the players that lost most beyond its interval, the luckiest chance
-    event, and the turning point: after it the winner's win probability stays above one half.
+    They are the decision of `players`, seats, that lost most beyond its interval, the luckiest
+    chance event, and the turning point, after which the winner's win probability stays above one
+    half. `names` has both players, and `sentences` the text of each event of the one game.
     """
     counts = (review.loss > review.error) & np.isin(review.trajectory.movers, [*players])
     row, luck = int(np.where(counts, review.loss, 0).argmax()), int(np.abs(review.luck).argmax())

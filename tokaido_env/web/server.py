@@ -74,17 +74,17 @@ def listen(port: int = 0) -> socket.socket:
 
 
 def new_token() -> str:
-    """Return a random token for one run of the server."""
+    """Return a random token, 32 URL-safe characters, for one run of the server."""
     return secrets.token_urlsafe(24)
 
 
 def page_address(port: int, token: str) -> str:
-    """Return the address of the page."""
+    """Return the URL of the page on this machine, `http://127.0.0.1:PORT/#TOKEN`."""
     return f"http://{LOOPBACK}:{port}/#{token}"
 
 
 def serve(live_game: LiveGame, listener: socket.socket, token: str) -> None:
-    """Serve a game until Ctrl-C, then close it."""
+    """Serve a game on a listening socket until Ctrl-C, then close it; requests need the token."""
     app = create_app(live_game, listener.getsockname()[1], token)
     server = _Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=2))
     server.live_game = live_game

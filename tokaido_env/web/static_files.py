@@ -19,17 +19,17 @@ _PAGE = """body, #connection { margin: 0; }
 
 
 def static_text(name: str) -> str:
-    """Return the text of a static file."""
+    """Return the text of a file in `web/static`, by its name."""
     return resources.files("tokaido_env.web").joinpath("static", name).read_text(encoding="utf-8")
 
 
 def module_text() -> str:
-    """Return the ES module of a live game in one piece, as notebooks need it."""
+    """Return the JavaScript module of a live game in one piece, as notebooks need it."""
     return _script_of(*_FRAMES, *_LIVE)
 
 
 def page_script() -> str:
-    """Return the script of a page of recorded games."""
+    """Return the JavaScript of a page of recorded games in one piece."""
     return _script_of(*_FRAMES, "recorded.js")
 
 
@@ -42,11 +42,11 @@ def _script_of(*names: str) -> str:
 
 
 def page_style() -> str:
-    """Return the style sheet of a page."""
+    """Return the CSS of a whole page, with that of `css_text`."""
     return f"{_PAGE}\n{css_text()}"
 
 
 def css_text() -> str:
-    """Return the style sheet of the frames of games, scoped to their element."""
+    """Return the CSS of games' frames and pictures, scoped to `.tokaido-app`."""
     rules = static_text("page.css") + static_text("play.css")
     return f"{style('auto')}@scope (.tokaido-app) {{\n{rules}}}\n"

@@ -51,9 +51,9 @@ def play(
         opponent: an agent, the spec of one, or "human".
         player: plays your seat; "human" or an agent.
         seat: your seat, 0 or 1.
-        board: as for `Session`.
-        seed: as for `Session`.
-        chance: as for `Session`.
+        board: a name, a path, a `Board`, or a pool from which the seed draws.
+        seed: an integer from 0; None takes one from the operating system.
+        chance: "sampled", or "explicit" if people enter rolls and draws.
         advisor: advises, and judges decisions in a review.
 
     Raises:
@@ -76,9 +76,9 @@ def resume(
 
     Args:
         game: a game or a record.
-        seats: the players that continue it.
-        board: of a record, as for `record.load`.
-        advisor: as for `play`.
+        seats: the players that continue it, "human", an agent or its spec each.
+        board: of a record, required if it is neither built in nor of the family.
+        advisor: an agent or its spec; it advises, and judges decisions in a review.
 
     Raises:
         RecordError: if an event or the result of the record is wrong.
@@ -112,7 +112,7 @@ class LiveGameWidget(anywidget.AnyWidget):
         return self._live_game.session
 
     def record(self) -> Record:
-        """Return the record of the game so far."""
+        """Return the record of the game so far, to save or replay."""
         return self.session.record()
 
     def close(self) -> None:

@@ -76,7 +76,7 @@ class CallTask(NamedTuple):
 
 
 class Executor(AbstractContextManager["Executor"]):
-    """Runs tasks, as `concurrent.futures.Executor` does; leaving its `with` block shuts it down."""
+    """Runs tasks of agents, `CallTask`s; leaving its `with` block shuts it down."""
 
     @property
     @abstractmethod
@@ -183,7 +183,7 @@ def _arrived(running: _Running, seconds: float) -> Generator[TaskResult, None, E
 
 
 def run_task(task: bytes) -> bytes:
-    """Run a task in a worker; return its results and the error that stopped it."""
+    """Run a pickled `CallTask`; return the pickled (list of results, error or None)."""
     results, error = list[Any](), None
     try:
         for result in pickle.loads(task).run():
@@ -209,7 +209,7 @@ class ProcessExecutor(PoolExecutor):
         self._pool: ProcessPoolExecutor | None = None
 
     def shutdown(self) -> None:
-        """End all processes."""
+        """End all processes at once, without waiting for their tasks."""
         pool, self._pool = self._pool, None
         if pool is not None:
             for process in [*(pool._processes or {}).values()]:
@@ -247,7 +247,9 @@ def _end_with_parent() -> None:
 
 @lru_cache(_CACHED_AGENTS)
 def make_verified(spec: str, sha256: str = "", seconds: float | None = None) -> Agent:
-    """Make an agent for tasks, the same object each time; arguments as in `TaskAgent`.
+    """Make the agent of a spec in a worker, the same object each time.
+
+    `sha256` is that of its files, "" for any; `seconds` limits a decision of a `ProgramAgent`.
 
     Raises:
         AgentFailed: if its files have another hash.
@@ -265,7 +267,7 @@ def make_verified(spec: str, sha256: str = "", seconds: float | None = None) -> 
 
 
 def task_agent(agent: Agent, executor: Executor) -> TaskAgent:
-    """Return an agent as the tasks of an executor hold it: itself if it plays in this process.
+    """Return the agent if it plays in this process, else its spec, SHA-256 and limit in seconds.
 
     Raises:
         AgentError: if other processes cannot make it, because `make` did not.
@@ -282,11 +284,11 @@ def task_agent(agent: Agent, executor: Executor) -> TaskAgent:
 
 
 def split_work(numbers: Numbers, workers: int) -> list[Numbers]:
-    """Split numbers, int64 (n,), into several parts for each worker, or one for a single one."""
+    """Split numbers, int64 (n,), into several parts for each worker, or one for one worker."""
     parts = 1 if workers == 1 else min(_TASKS_PER_WORKER * workers, len(numbers))
     return np.array_split(numbers, parts) if len(numbers) else []
 
 
 def chunked(numbers: Numbers, size: int) -> list[Numbers]:
-    """Return numbers, int64 (n,), in chunks of at most `size`."""
+    """Return numbers, int64 (n,), as views of at most `size` of them, in order."""
     return [numbers[first : first + size] for first in range(0, len(numbers), size)]

@@ -97,6 +97,6 @@ def _run(task: bytes, expected: dict[str, str], folder: str) -> bytes:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that must be equal on all nodes."""
+    """Return the versions, by name, that must be equal on all nodes of a cluster."""
     numbers = {"rules": str(RULES_VERSION), "actions": str(ACTION_TABLE_VERSION)}
     return {"tokaido-env": version("tokaido-env")} | numbers
