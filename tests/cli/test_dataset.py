@@ -22,7 +22,10 @@ from tokaido_env.__main__ import main
 from tokaido_env.cli import dataset
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, SCALES, encode_game
-from tokaido_env.features.afterstate_observation import AFTERSTATE_LAYOUT_HASH
+from tokaido_env.features.afterstate_observation import (
+    AFTERSTATE_LAYOUT_HASH,
+    GEOMETRY_LAYOUT_HASH,
+)
 from tokaido_env.record import Forfeit, Record, RecordError, load, save
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
@@ -124,7 +127,10 @@ def test_export__uint8_observations_divide_to_float32(tmp_path: Path) -> None:
         assert (metadata["layout"], metadata["observation"]) == (LAYOUT_HASH, dtype)
 
 
-def test_export__afterstates_equal_those_of_the_environment(tmp_path: Path) -> None:
+@pytest.mark.parametrize("observation", ["geometry", "afterstates"])
+def test_export__observations_equal_those_of_the_environment(
+    observation: Any, tmp_path: Path
+) -> None:
     path, out, choose = (
         tmp_path / "games.jsonl",
         tmp_path / "games.parquet",
@@ -132,19 +138,21 @@ def test_export__afterstates_equal_those_of_the_environment(tmp_path: Path) -> N
     )
     records = [finished(5, choose), finished(3, choose, "family:7")]
     save([records[0], unfinished(0), records[1]], path)
-    dataset.export(path, out, observation="afterstates")
+    dataset.export(path, out, observation=observation)
     rows = rows_of(out)
     for record, (_, group) in zip(records, groupby(rows, itemgetter("game")), strict=True):
-        env = raw_env(board=record.board, observation="afterstates")
+        env = raw_env(board=record.board, observation=observation)
         env.reset(seed=record.seed)
         for row in group:
             seen = env.observe(env.agent_selection)
             assert np.array_equal(row["observation"], seen["observation"])
-            assert np.array_equal(row["actions"].reshape(49, 49), seen["actions"])
+            if observation == "afterstates":
+                assert np.array_equal(row["actions"].reshape(49, 49), seen["actions"])
             assert np.array_equal(row["mask"], seen["action_mask"])
             env.step(row["action"])
     metadata = json.loads(pq.read_schema(out).metadata[b"tokaido_env"])
-    assert metadata["layout"] == AFTERSTATE_LAYOUT_HASH
+    hashes = {"geometry": GEOMETRY_LAYOUT_HASH, "afterstates": AFTERSTATE_LAYOUT_HASH}
+    assert metadata["layout"] == hashes[observation]
 
 
 def test_export__distinct_keeps_the_first_row_of_each_position(tmp_path: Path) -> None:

@@ -24,9 +24,11 @@ from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.state import copy_rows
 from tokaido_env.features.afterstate_observation import (
     AFTERSTATE_LAYOUT_HASH,
+    GEOMETRY_LAYOUT_HASH,
     N_AFTERSTATE,
     N_OBSERVED,
 )
+from tokaido_env.features.geometry_features import N_GEOMETRY
 from tokaido_env.files import check_outputs
 from tokaido_env.observers import AFTERSTATES, ObservationFormat, observe
 from tokaido_env.record import Record, read_verified
@@ -37,6 +39,14 @@ VERSION = 1
 Rows = Literal["decisions", "games"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+
+_LAYOUTS = {
+    "float32": ("float32", N_FEATURES, LAYOUT_HASH),
+    "uint8": ("uint8", N_FEATURES, LAYOUT_HASH),
+    "geometry": ("float32", N_GEOMETRY, GEOMETRY_LAYOUT_HASH),
+    "afterstates": ("float32", N_OBSERVED, AFTERSTATE_LAYOUT_HASH),
+}
+"""The dtype, the length and the hash of the layout of an observation, by format."""
 
 GAME_COLUMNS: Mapping[str, Kind] = {
     "game": "int64",
@@ -89,8 +99,7 @@ def export(
     check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])
     about = {"format": f"tokaido-duo-{rows}", "version": VERSION, "rules": RULES_VERSION}
     if rows == "decisions":
-        layout = AFTERSTATE_LAYOUT_HASH if observation == AFTERSTATES else LAYOUT_HASH
-        about |= {"layout": layout, "observation": observation}
+        about |= {"layout": _LAYOUTS[observation][2], "observation": observation}
     kinds = GAME_COLUMNS if rows == "games" else columns(observation)
     seen: set[bytes] = set()
     written = games = 0
@@ -112,10 +121,10 @@ def columns(observation: ObservationFormat) -> dict[str, Kind]:
     Args:
         observation: "float32", "uint8", "geometry" or "afterstates".
     """
-    shown: dict[str, Kind] = {"observation": (observation, N_FEATURES)}
+    dtype, size, _ = _LAYOUTS[observation]
+    shown: dict[str, Kind] = {"observation": (dtype, size)}
     if observation == AFTERSTATES:
-        actions = "float32", N_ACTIONS * N_AFTERSTATE
-        shown = {"observation": ("float32", N_OBSERVED), "actions": actions}
+        shown["actions"] = "float32", N_ACTIONS * N_AFTERSTATE
     return {
         "game": "int64",
         "seed": "int64",
