@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import make
@@ -55,6 +54,7 @@ class Settings(NamedTuple):
 
 DEFAULTS = Settings()
 Samples = tuple[Tensor, Tensor, int]
+Values = tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]
 
 
 class Network(nn.Module):
@@ -84,18 +84,17 @@ class Network(nn.Module):
         values *= np.where(after.viewer == movers[after.game], 1, -1)
         return np.where(after.kind == END, after.result, values)
 
-    def values(
-        self, boards: Any, after: Afterstates, movers: npt.NDArray[np.int8]
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    def values(self, boards: Any, after: Afterstates, movers: npt.NDArray[np.int8]) -> Values:
         """Return the values of k afterstates for the players who move, float32 (k,) in [-1, 1].
 
-        Where the same player decides next, as on the effect of a move, the best action counts.
-        Also returns, bool (k,), which are the network's own. `movers`, int8 (n,), decide.
+        Where the same player decides next, as on the effect of a move, the best action counts; the
+        inputs "afterstates" describe it already. Also returns, bool (k,), which are the network's
+        own. `movers`, int8 (n,), decide.
         """
         values, own = self.read(after, movers), after.kind != END
         again = np.flatnonzero((after.kind == DECISION) & (after.viewer == movers[after.game]))
-        own[again] = False
-        if len(again):
+        if len(again) and self.inputs != "afterstates":
+            own[again] = False
             states, some = after.states[again], after.game[again] if len(boards) > 1 else [0]
             following = afterstates(boards[some], states, after.legal[again], self.inputs)
             best = self.read(following, states["player"])
@@ -162,7 +161,8 @@ def learn(network: Network, optimizer: Any, inputs: Tensor, wins: Tensor) -> flo
     """Take a gradient step on each minibatch; return the mean loss, a cross-entropy."""
     losses = []
     for rows in torch.split(torch.randperm(len(wins)), MINIBATCH_SIZE):
-        loss: Any = binary_cross_entropy_with_logits(2 * network(inputs[rows]), wins[rows])
+        logits = 2 * network(inputs[rows])
+        loss: Any = nn.functional.binary_cross_entropy_with_logits(logits, wins[rows])
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), MAX_GRAD_NORM)
