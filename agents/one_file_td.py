@@ -11,7 +11,6 @@ Each target is a mean of the game's result and the values in between (TD(λ); Te
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,7 +195,7 @@ def train(
     return network
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Train a network and play a match against `greedy`."""
     parser = argparse.ArgumentParser(description="TD(λ) in self-play in one file.")
     Budget.add_options(parser, decisions=3_000_000)
