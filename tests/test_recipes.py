@@ -84,10 +84,13 @@ def test_script__trains_on_each_track_and_its_agent_plays_from_a_file(
         if hasattr(module, name):
             monkeypatch.setattr(module, name, value)
     file = tmp_path / "weights.pt"
+    few: Any = {}
+    if script == "agents/one_file_td.py":
+        few["settings"] = module.Settings(games_per_update=8)
     tracks = {"raw": N_FEATURES, "geometry": N_GEOMETRY, "afterstates": inputs}
     for track in module.TRACKS:
         budget = Budget(300, curve=tmp_path / track)
-        network = module.train(budget, seed=1, track=track)
+        network = module.train(budget, seed=1, track=track, **few)
         assert 300 <= budget.decisions < 5000
         torch.save(network.state_dict(), file)
         assert any(

@@ -189,8 +189,8 @@ def self_play_config(
     gamma is 1, because the only reward is the result; RLlib's environment check is off, see
     `TokaidoMultiAgentEnv`. All else is RLlib's default, to set as usual:
     `self_play_config().env_runners(num_env_runners=8).training(lr=1e-3)`. With several environments
-    in a runner, keep the seeds of runs (`debugging(seed=…)`) at least that number apart: see
-    `TokaidoMultiAgentEnv`.
+    in a runner, keep the seeds of runs (`config.debugging(seed=…)`) at least that number apart:
+    see `TokaidoMultiAgentEnv`.
 
     Args:
         environment: class of the environment.

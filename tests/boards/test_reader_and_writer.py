@@ -65,6 +65,10 @@ def test_to_dict__adds_notes_to_boards_of_the_family() -> None:
     assert board.to_toml().startswith("# Written from family:7\n")
 
 
+def test_to_toml__names_no_folder_of_the_machine() -> None:
+    assert Board.load().to_toml().startswith("# Written from shikoku.toml\n")
+
+
 @pytest.mark.parametrize("note", ["x" * MAX_NOTE_CHARS, "\x00" * MAX_NOTE_CHARS])
 def test_save__keeps_notes_of_the_longest_length(tmp_path: Path, note: str) -> None:
     notes = dict.fromkeys(Board.load().notes, note)

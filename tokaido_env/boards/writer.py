@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tokaido_env.boards.procedural import is_family
@@ -52,7 +53,8 @@ def _start(fields: Mapping[str, Any], start: tuple[int, str, str]) -> tuple[int 
 
 def board_text(fields: Mapping[str, Any]) -> str:
     """Return the TOML text of a board file from the fields of a `Board` by name."""
-    lines = [f"# Written from {escape_text(fields['source'], MAX_PATH_CHARS)}", ""]
+    source = Path(fields["source"]).name  # the folders are those of one machine
+    lines = [f"# Written from {escape_text(source, MAX_PATH_CHARS)}", ""]
     data = board_data(fields)
     lines += [f"{key} = {_value(data.pop(key))}" for key in ("format", "name", "max_rounds")]
     dice = {f"dice.{character}": table for character, table in data.pop("dice").items()}
