@@ -40,6 +40,7 @@ from tokaido_env.core.jit import index, int64, kernel, pooled
 from tokaido_env.core.observation import FEATURES, Feature, layout_hash
 from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import EFFECT, MAX_COINS, MAX_PENDING
+from tokaido_env.core.threads import prefetch
 from tokaido_env.features.evaluation import (
     SCRATCH,
     Places,
@@ -218,6 +219,7 @@ _MASK_AT = _ACTIONS_END + _ACTIONS_END % 2
 _MASK_END = _MASK_AT + MASK_BYTES // 4
 AFTERSTATE_ROW = -(-_MASK_END // 16) * 16
 """The float32 numbers of a game's row: `observation`, `actions`, and the mask as bytes."""
+_HALF_LINES = AFTERSTATE_ROW // 32  # cache lines; the next row is prefetched
 
 
 def bounds_of(columns: tuple[Column, ...]) -> npt.NDArray[np.float32]:
@@ -272,7 +274,11 @@ def observe_afterstates(
         mask = legal(boards[k], s) if int64(s["player"]) == seat else np.uint64(0)
         row = rows[j]
         actions = row[N_OBSERVED:_ACTIONS_END].reshape(N_ACTIONS, N_AFTERSTATE)
+        if j + 1 < last:
+            prefetch(rows, (j + 1) * AFTERSTATE_ROW, _HALF_LINES)
         encode_position(boards[k], s, seat, scratch[0], row[:N_INPUTS])
+        if j + 1 < last:  # in two parts, because only so many lines can be on their way
+            prefetch(rows, (j + 1) * AFTERSTATE_ROW + 16 * _HALF_LINES, _HALF_LINES)
         actions[:] = 0.0
         _write_afterstates(boards[k], s, mask, scratch[0], actions)
         expand_mask(mask, row[_MASK_AT:_MASK_END].view(np.uint64))
