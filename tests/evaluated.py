@@ -9,13 +9,14 @@ from tokaido_env import Board, Game, Phase
 from tokaido_env.core.jit import entry
 from tokaido_env.features.evaluation import (
     SCRATCH,
+    around_of,
     count_terms,
     evaluate,
     game_phase,
-    neighbour_counts,
+    places_of,
     quiescent,
 )
-from tokaido_env.features.lookahead_features import N_REACH, write_reach
+from tokaido_env.features.lookahead_features import N_REACH, next_reach, write_reach
 from tokaido_env.features.terms import WEIGHTS
 
 BOARD = Board.load()
@@ -24,7 +25,8 @@ BOARD = Board.load()
 @entry
 def _count(boards: Any, states: Any, scratch: Any) -> int:
     quiet = quiescent(boards[0], states[0], scratch[0])
-    count_terms(boards[0], quiet, scratch[0]["terms"])
+    places = places_of(boards[0], quiet, around_of(boards[0], quiet))
+    count_terms(boards[0], quiet, places, scratch[0]["terms"])
     return int(game_phase(boards[0], states[0]))
 
 
@@ -35,8 +37,8 @@ def _value(boards: Any, states: Any, scratch: Any) -> float:
 
 @entry
 def _write_reach(boards: Any, states: Any, seat: int, out: Any) -> None:
-    counts = neighbour_counts(boards[0], states[0])
-    write_reach(boards[0], states[0], seat, counts, out)
+    reach = next_reach(boards[0], states[0], seat, around_of(boards[0], states[0]))
+    write_reach(reach, 0, out)
 
 
 def terms_of(

@@ -62,6 +62,8 @@ def reference_record(board: reference.Board) -> npt.NDArray[np.void]:
     for kind, (ware, price) in enumerate(kinds):
         row["kind_ware"][kind] = list(WARES).index(ware)
         row["kind_price"][kind] = price
+        bits = {2: 1, 3: 1 << 32, 4: 1 | 1 << 32}[price]
+        row["kind_bits"][kind] = bits << 8 * list(WARES).index(ware)
         row["kind_count"][kind] = board.tokens.count((ware, price))
     row["max_rounds"] = board.max_rounds
     row["mountain_number"] = [board.mountains[town] for town in reference.MOUNTAIN]
@@ -92,11 +94,13 @@ def fill_reach(row: Any, board: reference.Board) -> None:
 
 def fill_ring(row: Any, board: reference.Board) -> None:
     row["ring_size"] = len(board.ring)
+    row["ring_kinds"][0] = len(COASTAL_TOWNS)
     for index, station in enumerate(board.ring):
         if station in COASTAL_TOWNS:
             row["coast_station"][COASTAL_TOWNS.index(station)] = index
         else:
             row["station_kind"][index] = STATIONS.index(station)
+            row["ring_kinds"][STATIONS.index(station)] += 1
     for area, name in enumerate(AREAS):
         for index in board.area_stations[name]:
             row["station_areas"][index] |= 1 << area

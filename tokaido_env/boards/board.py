@@ -300,7 +300,8 @@ def _fill_ring(row: np.void, board: Board) -> None:
     """Fill the ring's tables; an area has the stations between two coastal towns (R3.3)."""
     size = len(board.stations)
     row["ring_size"] = size
-    row["station_kind"][:size] = [_KINDS[station] for station in board.stations]
+    row["station_kind"][:size] = kinds = [_KINDS[station] for station in board.stations]
+    row["ring_kinds"] = np.bincount(kinds, minlength=len(STATIONS))
     coast_station, station_areas = row["coast_station"], row["station_areas"]
     area = -1
     for index, station in enumerate(board.stations):
@@ -340,5 +341,8 @@ def _fill_dice_and_tokens(row: np.void, board: Board) -> None:
     row["kinds"] = kinds = len(board.kinds)
     row["kind_ware"][:kinds] = [WARES.index(ware) for ware, _ in board.kinds]
     row["kind_price"][:kinds] = [price for _, price in board.kinds]
+    row["kind_bits"][:kinds] = [
+        (1 - price % 2 | (price > 2) << 32) << 8 * WARES.index(ware) for ware, price in board.kinds
+    ]
     row["kind_count"][:kinds] = [board.boutiques.count(kind) for kind in board.kinds]
     np.maximum.at(row["best_price"], row["kind_ware"][:kinds], row["kind_price"][:kinds])

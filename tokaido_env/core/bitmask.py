@@ -13,6 +13,9 @@ from tokaido_env.core.jit import entry, index, int64, kernel
 MASK_BYTES = -(-N_ACTIONS // 8) * 8
 """Bytes of a mask with one byte per action, padded to whole 64-bit words."""
 
+EACH_BYTE = np.uint64(0x0101010101010101)
+"""The factor that repeats a byte in each byte of a word."""
+
 _ONE = np.uint64(1)
 _WORDS = MASK_BYTES // 8
 _BITS_OF_BYTE = np.array([[byte >> bit & 1 for bit in range(8)] for byte in range(256)], np.int8)
@@ -91,6 +94,13 @@ def expand_mask(mask: Mask, words: Any) -> None:
 def byte_to_word(byte: int) -> np.uint64:
     """Return the bits of a byte, 0 to 255, as the bytes of a uint64, lowest bit first."""
     return np.uint64(_WORD_OF_BYTE[index(byte)])
+
+
+@kernel
+def nonzero_bytes(word: np.uint64) -> np.uint64:
+    """Return a word with 1 in each byte that is not 0 in the given one."""
+    low_bits = np.uint64(0x7F7F7F7F7F7F7F7F)
+    return (word | (word & low_bits) + low_bits) >> np.uint64(7) & EACH_BYTE
 
 
 @entry

@@ -196,9 +196,10 @@ def apply_outcome(board: BoardRow, s: StateRow, outcome: Outcome) -> Mask:
 @kernel
 def score(board: BoardRow, s: StateRow, seat: Seat) -> tuple[int, int, int]:
     """Return the present faith, commerce and culture points of a seat (R9.2)."""
-    faith = int(board["temple"][s["temple"][seat]]) * int(board["garden"][s["garden"][seat]])
-    commerce = int(board["commerce"][s["gold"][seat]])
-    culture = int(board["culture"][s["gifted"][seat]])
+    faith = int(board["temple"][index(s["temple"][seat])])
+    faith *= int(board["garden"][index(s["garden"][seat])])
+    commerce = int(board["commerce"][index(s["gold"][seat])])
+    culture = int(board["culture"][index(s["gifted"][seat])])
     return faith, commerce, culture
 
 
@@ -456,7 +457,7 @@ def _holds_character(board: BoardRow, s: StateRow, seat: Seat, station: int) -> 
 @kernel
 def coast_at(board: BoardRow, station: int) -> int:
     """Return the coastal town at a ring index as a bit, C1 lowest; 0 if it is no coastal town."""
-    areas = int64(board["station_areas"][station])
+    areas = int64(board["station_areas"][index(station)])
     return areas & (areas << 1 | areas >> 7)
 
 

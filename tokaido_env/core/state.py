@@ -120,9 +120,11 @@ BOARD = np.dtype(
         ("most_drawn", "i1", (MAX_DIE + 1, 12)),  # [die, town]: largest mountain number in reach
         ("draw_faces", "i1", (CAPACITY + 1, 12)),  # [room, town]: wares by all faces together
         ("best_price", "i1", 4),  # of a ware, at any boutique
+        ("ring_kinds", "i1", 5),  # stations of each kind on the ring
+        ("kind_bits", "<i8", 8),  # bit 8 * ware: price 2 or 4; bit 32 + 8 * ware: price 3 or 4
     ]
 )
-"""A compiled board: lookup tables that `boards.board` computes; agents read the last four."""
+"""A compiled board: lookup tables that `boards.board` computes; agents read the last six."""
 
 
 def initial_states(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:

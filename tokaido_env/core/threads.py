@@ -59,7 +59,7 @@ _LINE = 64  # bytes of a cache line
 
 
 def _prefetch(array: npt.NDArray[Any], i: int, lines: int) -> None:
-    """Load the first cache lines of row `i` into the cache, without waiting for them."""
+    """Load cache lines from item `i` of a contiguous array on, without waiting for them."""
 
 
 def _compile_prefetch(context: Any, array: Any, i: Any, lines: Any) -> Any:
@@ -72,7 +72,8 @@ def _compile_prefetch(context: Any, array: Any, i: Any, lines: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), (pointer, number, number, number))
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         rows = target.make_array(signature.args[0])(target, builder, arguments[0])
-        size = ir.Constant(ir.IntType(64), array.dtype.size)
+        bytes_each = target.get_abi_sizeof(target.get_data_type(array.dtype))
+        size = ir.Constant(ir.IntType(64), bytes_each)
         start = builder.add(
             builder.ptrtoint(rows.data, ir.IntType(64)), builder.mul(arguments[1], size)
         )

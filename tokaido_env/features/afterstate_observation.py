@@ -32,7 +32,6 @@ from tokaido_env.core.constants import (
     PAINTINGS,
     SIXTHS,
     WARE_COUNTS,
-    Action,
     Mask,
     Row,
     Seat,
@@ -40,13 +39,22 @@ from tokaido_env.core.constants import (
 from tokaido_env.core.jit import index, int64, kernel, pooled
 from tokaido_env.core.observation import FEATURES, Feature, layout_hash
 from tokaido_env.core.rules import apply, legal
-from tokaido_env.core.state import EFFECT, MAX_COINS, MAX_PENDING, OVER, SETUP
-from tokaido_env.features.evaluation import SCRATCH, count_terms, evaluate, neighbour_counts
+from tokaido_env.core.state import EFFECT, MAX_COINS, MAX_PENDING
+from tokaido_env.core.threads import prefetch
+from tokaido_env.features.evaluation import (
+    SCRATCH,
+    Places,
+    around_of,
+    count_terms,
+    evaluate_at,
+    places_of,
+)
 from tokaido_env.features.geometry_features import MAX_POINTS, POINTS, encode_geometry
 from tokaido_env.features.lookahead_features import (
     LOOKAHEAD,
     MAX_LOOKAHEAD,
     N_REACH,
+    next_reach,
     write_reach,
 )
 from tokaido_env.features.network_inputs import (
@@ -211,6 +219,7 @@ _MASK_AT = _ACTIONS_END + _ACTIONS_END % 2
 _MASK_END = _MASK_AT + MASK_BYTES // 4
 AFTERSTATE_ROW = -(-_MASK_END // 16) * 16
 """The float32 numbers of a game's row: `observation`, `actions`, and the mask as bytes."""
+_HALF_LINES = AFTERSTATE_ROW // 32  # cache lines; the next row is prefetched
 
 
 def bounds_of(columns: tuple[Column, ...]) -> npt.NDArray[np.float32]:
@@ -265,7 +274,12 @@ def observe_afterstates(
         mask = legal(boards[k], s) if int64(s["player"]) == seat else np.uint64(0)
         row = rows[j]
         actions = row[N_OBSERVED:_ACTIONS_END].reshape(N_ACTIONS, N_AFTERSTATE)
+        if j + 1 < last:
+            prefetch(rows, (j + 1) * AFTERSTATE_ROW, _HALF_LINES)
         encode_position(boards[k], s, seat, scratch[0], row[:N_INPUTS])
+        if j + 1 < last:  # in two parts, because only so many lines can be on their way
+            prefetch(rows, (j + 1) * AFTERSTATE_ROW + 16 * _HALF_LINES, _HALF_LINES)
+        actions[:] = 0.0
         _write_afterstates(boards[k], s, mask, scratch[0], actions)
         expand_mask(mask, row[_MASK_AT:_MASK_END].view(np.uint64))
 
@@ -290,27 +304,36 @@ def observe_geometry(
 
 @kernel
 def _write_afterstates(board: Row, s: Row, mask: Mask, scratch: Row, actions: Any) -> None:
-    """Write the features of the afterstates of a mask's actions, 0 for the others."""
-    actions[:] = 0.0
-    if int(s["phase"]) in (SETUP, OVER):
-        return
+    """Write the features of the afterstates of a mask's actions."""
+    seat = int64(s["player"])
     while mask != np.uint64(0):
         action = index(lowest_action(mask))
         mask &= mask - np.uint64(1)
-        _write_afterstate(board, s, int64(action), scratch, actions[action])
+        scratch["states"][0] = s
+        after = scratch["states"][0]
+        effects = apply(board, after, int64(action))
+        around, out = around_of(board, after), actions[action]
+        write_reach(next_reach(board, after, seat, around), 0, out[N_TERMS:])
+        places = places_of(board, after, around)
+        _write_best_terms(board, after, seat, effects, places, scratch, out)
 
 
 @kernel
-def _write_afterstate(board: Row, s: Row, action: Action, scratch: Row, out: Any) -> None:
-    """Write the features after an action and the effect that the heuristic values most."""
-    seat = int64(s["player"])
+def _write_best_terms(
+    board: Row,
+    after: Row,
+    seat: Seat,
+    effects: Mask,
+    places: Places,
+    scratch: Row,
+    out: Any,
+) -> None:
+    """Write the terms after an action and the effect that the heuristic values most."""
+    terms = scratch["terms"]
     sign = np.float32(1 - 2 * seat)
-    scratch["states"][0] = s
-    after = scratch["states"][0]
-    effects = apply(board, after, action)
-    write_reach(board, after, seat, neighbour_counts(board, after), out[N_TERMS:])
     if int(after["phase"]) != EFFECT:
-        _count_differences(board, after, seat, scratch["terms"], out)
+        count_terms(board, after, places, terms)
+        _write_differences(terms, seat, out)
         return
     best = np.float32(-2.0)
     while effects != np.uint64(0):
@@ -318,15 +341,14 @@ def _write_afterstate(board: Row, s: Row, action: Action, scratch: Row, out: Any
         final = scratch["states"][1]
         apply(board, final, lowest_action(effects))
         effects &= effects - np.uint64(1)
-        value = sign * evaluate(board, final, WEIGHTS, scratch)
+        value = sign * evaluate_at(board, final, places, WEIGHTS, scratch)
         if value > best:
             best = value
-            _count_differences(board, final, seat, scratch["terms"], out)
+            _write_differences(terms, seat, out)
 
 
 @kernel
-def _count_differences(board: Row, after: Row, seat: Seat, terms: Any, out: Any) -> None:
-    """Write my terms less theirs; no effect may be pending."""
-    count_terms(board, after, terms)
+def _write_differences(terms: Any, seat: Seat, out: Any) -> None:
+    """Write my terms less theirs."""
     for k in range(N_TERMS):
         out[k] = np.float32(int64(terms[seat, k]) - int64(terms[1 - seat, k])) * TERM_SCALES[k]

@@ -15,12 +15,14 @@ import numpy as np
 
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import (
+    ARTIST,
     GOLD_PRICE,
     LAST_GARDEN,
     LAST_SLAB,
     LAST_TEMPLE,
     MERCHANT,
     PAINTINGS,
+    PILGRIM,
     Mask,
     Row,
     Seat,
@@ -256,10 +258,35 @@ def trigger_now(board: Row, s: Row, seat: Seat, frames: Any, limit: int) -> np.f
         own["player"] = seat
         own["pending"] = 0
         own["lead"] = seat ^ int64(left == 2)  # the order of picks (R2.1)
+    if int64(s["hot_spring"]) != seat and not _may_trigger_at_once(board, own, seat):
+        return -NO_LINE
     result = best_ending(board, frames, legal(board, own), limit)
     if result == UNSOLVED:
         return -NO_LINE
     return result * np.float32(1 - 2 * seat)
+
+
+@kernel
+def _may_trigger_at_once(board: Row, s: Row, seat: Seat) -> bool:
+    """Return whether a seat might pull a trigger by one action; never wrongly false.
+
+    Args:
+        board: a row of `BOARD`.
+        s: a row of `STATE` in which the seat moves or has an effect.
+        seat: the seat.
+    """
+    dice = int64(s["dice_left"]) if int(s["phase"]) == MOVE else 1 << int64(s["die"])
+    missing = GOLD_PRICE * (LAST_SLAB - int64(s["gold"][seat])) - int64(s["coins"][seat])
+    visit = int64(s["temple"][seat]) == LAST_TEMPLE - 1
+    visit |= int64(s["garden"][seat]) == LAST_GARDEN - 1
+    sale = False
+    for ware in range(4):
+        price = int64(board["best_price"][ware])
+        visit |= price >= missing
+        sale |= int64(s["wares"][seat, ware]) * (price + 1) >= missing
+    gift = int64(s["gifted"][seat]) == PAINTINGS - 1 and int64(s["easel_size"][seat]) > 0
+    possible = int64(visit) << PILGRIM | int64(sale) << MERCHANT | int64(gift) << ARTIST
+    return dice & possible != 0
 
 
 YES, NO, UNKNOWN = 1, 0, -1

@@ -12,7 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.core.bitmask import byte_to_word, highest_action, lowest_action
+from tokaido_env.core.bitmask import (
+    EACH_BYTE,
+    highest_action,
+    lowest_action,
+    nonzero_bytes,
+)
 from tokaido_env.core.constants import (
     ANY_DIE,
     ARTIST,
@@ -27,7 +32,6 @@ from tokaido_env.core.constants import (
     PAINTINGS,
     PILGRIM,
     SEASHORE,
-    SIXTHS,
     TEMPLE,
     Action,
     Mask,
@@ -68,8 +72,20 @@ _GIFT_NOW, _GIFT_NEXT, _SECOND_NEXT, _PAINT_NOW = range(18, 22)
 _WAVES = 22  # + 2 * character + side
 _HOT_SPRING, _PICKS, _DRAWING, _REVEALING = range(28, 32)
 
-_PILGRIM_DIE, _MERCHANT_DIE, _ARTIST_DIE = 1, 2, 4  # bits of dice_left
+_SIXTHS_OF_A_DIE = np.array([0, 6, 3, 2], np.int8)  # by the number of dice left
 _COASTS = 0xFF
+_DRAW, _MOST, _KIND = 32, 40, 48  # bits of a word of `places_of`
+
+Around = tuple[np.uint64, np.uint64]
+"""Where characters and boutiques are, as bits.
+
+Byte n - 1 of the first word has the areas with n characters or more in and around them (R3.3).
+The second has the coastal towns that buy each ware for 2 or 4 coins, one byte a ware; then those
+that buy it for 3 or 4."""
+
+Places = tuple[int, int]
+"""For each seat a word: the best price of each ware, a byte each; the best draw from bit `_DRAW`;
+the most neighbours from `_MOST`; the kind of station from `_KIND`."""
 
 SCRATCH = np.dtype(
     [("frames", FRAME, FRAMES), ("states", STATE, 4), ("terms", "<i2", (2, N_TERMS))]
@@ -90,7 +106,18 @@ def evaluate(board: Row, s: Row, weights: Any, scratch: Row) -> np.float32:
     quiet = quiescent(board, s, scratch)
     if int(quiet["phase"]) == OVER:
         return final_result(board, quiet)
-    return expected_result(log_odds(board, quiet, weights, scratch))
+    places = places_of(board, quiet, around_of(board, quiet))
+    return evaluate_at(board, quiet, places, weights, scratch)
+
+
+@kernel
+def evaluate_at(board: Row, s: Row, places: Places, weights: Any, scratch: Row) -> np.float32:
+    """`evaluate` without a pending effect, from `places_of`; the terms are counted in `scratch`."""
+    terms = scratch["terms"]
+    count_terms(board, s, places, terms)
+    if int(s["phase"]) == OVER:
+        return final_result(board, s)
+    return expected_result(_weighted_sum(weights, terms, game_phase(board, s)))
 
 
 @kernel
@@ -99,7 +126,7 @@ def log_odds(board: Row, s: Row, weights: Any, scratch: Row) -> int:
 
     No effect may be pending.
     """
-    count_terms(board, s, scratch["terms"])
+    count_terms(board, s, places_of(board, s, around_of(board, s)), scratch["terms"])
     return _weighted_sum(weights, scratch["terms"], game_phase(board, s))
 
 
@@ -163,11 +190,13 @@ def action_value(board: Row, s: Row, action: Action, weights: Any, scratch: Row)
     if int(after["phase"]) != EFFECT:
         return sign * evaluate(board, after, weights, scratch)
     best = np.float32(-2.0)
+    places = places_of(board, after, around_of(board, after))
     while mask != np.uint64(0):
         scratch["states"][1] = after
-        apply(board, scratch["states"][1], lowest_action(mask))
+        final = scratch["states"][1]
+        apply(board, final, lowest_action(mask))
         mask &= mask - np.uint64(1)
-        best = max(best, sign * evaluate(board, scratch["states"][1], weights, scratch))
+        best = max(best, sign * evaluate_at(board, final, places, weights, scratch))
     return best
 
 
@@ -189,26 +218,44 @@ def game_phase(board: Row, s: Row) -> int:
 
 
 @kernel
-def count_terms(board: Row, s: Row, out: Any) -> None:
+def count_terms(board: Row, s: Row, places: Places, out: Any) -> None:
     """Write the terms of both players; no effect may be pending.
 
     Args:
         board: a row of `BOARD`.
         s: a row of `STATE`.
+        places: from `places_of`; an effect does not change them.
         out: int16 (2, N_TERMS), in the order of `TERMS`.
     """
     out[:] = 0
-    closed = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
-    neighbours = neighbour_counts(board, s)
     for seat in range(2):
-        terms = out[seat]
+        terms, place = out[seat], places[seat]
         share = _dice_share(s, seat, terms)
         _count_progress(board, s, seat, terms)
-        _count_pilgrim(board, s, seat, share, terms)
-        _count_merchant(board, s, seat, share, closed, terms)
-        _count_artist(board, s, seat, share, neighbours, terms)
+        _count_pilgrim(board, s, seat, share, place >> _KIND, terms)
+        _count_merchant(board, s, seat, share, place, terms)
+        _count_artist(board, s, seat, share, place >> _MOST & 7, terms)
         _count_tokens(s, seat, terms)
     _count_pending(s, out)
+
+
+@kernel
+def places_of(board: Row, s: Row, around: Around) -> Places:
+    """Return what each seat's pieces reach with the present dice; 0 if all dice are taken."""
+    if int(s["dice_left"]) == 0:
+        return int64(0), int64(0)
+    return _places_of_seat(board, s, 0, around), _places_of_seat(board, s, 1, around)
+
+
+@kernel
+def _places_of_seat(board: Row, s: Row, seat: Seat, around: Around) -> int:
+    station = int64(s["pilgrim"][seat]) + int64(s["dice"][PILGRIM])
+    size = int64(board["ring_size"])
+    kind = int64(board["station_kind"][index(station - size * int64(station >= size))])
+    draw = int64(board["most_drawn"][index(s["dice"][MERCHANT]), index(s["merchant"][seat])])
+    prices = open_prices(board, s, seat, around, int64(s["dice"][MERCHANT]))
+    areas = int64(board["area_reach"][index(s["dice"][ARTIST]), index(s["artist"][seat])])
+    return prices | draw << _DRAW | most_neighbours(around, areas) << _MOST | kind << _KIND
 
 
 @kernel
@@ -242,9 +289,9 @@ def _dice_share(s: Row, seat: Seat, terms: Any) -> int:
         terms[_PICKS] = 1 + leads
         return 0
     dice = picks_left(s)
-    picks = (dice + leads) // 2
+    picks = dice + leads >> 1
     terms[_PICKS] = picks
-    return SIXTHS * picks // max(dice, 1)
+    return picks * int64(_SIXTHS_OF_A_DIE[index(dice)])
 
 
 @kernel
@@ -260,27 +307,25 @@ def _count_progress(board: Row, s: Row, seat: Seat, terms: Any) -> None:
     terms[_COINS] = s["coins"][seat]
 
 
+# Terms that do not count are multiplied by 0: a processor cannot predict which dice are left.
+
+
 @kernel
-def _count_pilgrim(board: Row, s: Row, seat: Seat, share: int, terms: Any) -> None:
-    if int(s["dice_left"]) & _PILGRIM_DIE == 0:
-        return
-    station = int64(s["pilgrim"][seat]) + int64(s["dice"][PILGRIM])
-    size = int64(board["ring_size"])
-    kind = int64(board["station_kind"][index(station - size if station >= size else station)])
-    temple = int64(s["temple"][seat])
-    garden = int64(s["garden"][seat])
-    if kind == TEMPLE and temple < LAST_TEMPLE:
-        step = int64(board["temple"][temple + 1]) - int64(board["temple"][temple])
-        terms[_TEMPLE_NOW] = share * step * int64(board["garden"][garden])
-    elif kind == GARDEN and garden < LAST_GARDEN:
-        step = int64(board["garden"][garden + 1]) - int64(board["garden"][garden])
-        terms[_GARDEN_NOW] = share * step * int64(board["temple"][temple])
+def _count_pilgrim(board: Row, s: Row, seat: Seat, share: int, kind: int, terms: Any) -> None:
+    share *= int64(s["dice_left"]) & 1
+    temple, garden = int64(s["temple"][seat]), int64(s["garden"][seat])
+    temples = int64(board["temple"][index(temple)])
+    gardens = int64(board["garden"][index(garden)])
+    step = int64(board["temple"][index(min(temple + 1, LAST_TEMPLE))]) - temples
+    terms[_TEMPLE_NOW] = share * int64(kind == TEMPLE) * step * gardens
+    step = int64(board["garden"][index(min(garden + 1, LAST_GARDEN))]) - gardens
+    terms[_GARDEN_NOW] = share * int64(kind == GARDEN) * step * temples
     terms[_SEASHORE_NOW] = share * int64(kind == SEASHORE)
     terms[_SPRING_NOW] = share * int64(kind == HOT_SPRING)
 
 
 @kernel
-def _count_merchant(board: Row, s: Row, seat: Seat, share: int, closed: int, terms: Any) -> None:
+def _count_merchant(board: Row, s: Row, seat: Seat, share: int, place: int, terms: Any) -> None:
     town = index(s["merchant"][seat])
     wares = s["wares"][seat]
     prices = board["best_price"]
@@ -290,76 +335,80 @@ def _count_merchant(board: Row, s: Row, seat: Seat, share: int, closed: int, ter
     room = max(CAPACITY - held, 0)
     terms[_WARES] = value
     terms[_HELD] = held
-    if int(s["dice_left"]) & _MERCHANT_DIE:
-        die = index(s["dice"][MERCHANT])
-        closed |= 1 << int64(s["merchant"][1 - seat])
-        towns = int64(board["town_reach"][die, town]) & _COASTS & ~closed
-        terms[_SALE_NOW] = share * _best_sale(board, s, seat, towns)
-        terms[_DRAW_NOW] = share * min(int64(board["most_drawn"][die, town]), room)
-    else:
-        terms[_DRAW_NEXT] = board["draw_faces"][index(room), town]
+    left = int64(s["dice_left"]) >> MERCHANT & 1
+    terms[_SALE_NOW] = share * left * best_sale(s, seat, place)
+    terms[_DRAW_NOW] = share * left * min(place >> _DRAW & 0xFF, room)
+    terms[_DRAW_NEXT] = (1 - left) * int64(board["draw_faces"][index(room), town])
 
 
 @kernel
-def _best_sale(board: Row, s: Row, seat: Seat, towns: int) -> int:
-    """Return the coins of the best sale in one of the coastal towns, given as bits."""
-    best = 0
-    while towns != 0:
-        kind = index(s["boutiques"][lowest_action(np.uint64(towns))])
-        towns &= towns - 1
-        held = int64(s["wares"][seat, index(board["kind_ware"][kind])])
-        best = max(best, held * int64(board["kind_price"][kind]))
+def open_prices(board: Row, s: Row, seat: Seat, around: Around, die: int) -> int:
+    """Return the best price of each ware where a merchant may go with a die, one byte a ware."""
+    closed = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
+    closed |= 1 << int64(s["merchant"][1 - seat])  # R4.1
+    towns = int64(board["town_reach"][index(die), index(s["merchant"][seat])]) & ~closed
+    bits = around[1] & np.uint64(towns & _COASTS) * EACH_BYTE
+    high = bits >> np.uint64(32)
+    paid = int64(nonzero_bytes(bits | high))  # 2 coins or more, and 3 or more
+    return 2 * (paid & 0xFFFFFFFF) + (paid >> 32) + int64(nonzero_bytes(bits & high))
+
+
+@kernel
+def best_sale(s: Row, seat: Seat, prices: int) -> int:
+    """Return the coins of a seat's best sale at the prices of `open_prices`."""
+    best = int64(0)
+    for ware in range(4):
+        best = max(best, int64(s["wares"][seat, ware]) * (prices >> 8 * ware & 0xFF))
     return best
 
 
 @kernel
-def _count_artist(
-    board: Row, s: Row, seat: Seat, share: int, neighbours: np.uint64, terms: Any
-) -> None:
-    area = index(s["artist"][seat])
+def _count_artist(board: Row, s: Row, seat: Seat, share: int, most: int, terms: Any) -> None:
+    area, die = index(s["artist"][seat]), index(s["dice"][ARTIST])
     size = int64(s["easel_size"][seat])
     easel = int64(s["easel"][seat])
-    gifted = index(s["gifted"][seat])
+    gifted = int64(s["gifted"][seat])
     terms[_EASEL] = size
     inspired = index(
         int(s["wave_owner"][ARTIST]) == seat and int(s["wave_side"][ARTIST]) == INSPIRED
     )
-    points = 0
-    if size > 0:
-        points = int64(board["culture"][gifted + index(1)]) - int64(board["culture"][gifted])
+    following = int64(board["culture"][index(min(gifted + 1, PAINTINGS))])
+    points = (following - int64(board["culture"][index(gifted)])) * int64(size > 0)
     faces = board["gift_faces"][inspired]
-    if size > 1:
-        terms[_SECOND_NEXT] = points * int64(faces[ANY_DIE, area, index(easel >> 2 & 3)])
-    if int(s["dice_left"]) & _ARTIST_DIE:
-        die = index(s["dice"][ARTIST])
-        reached = int64(faces[die, area, index(easel & 3)]) // SIXTHS
-        terms[_GIFT_NOW] = share * points * reached
-        most = most_neighbours(neighbours, int64(board["area_reach"][die, area]))
-        terms[_PAINT_NOW] = share * min(most, paintings_hidden(s, seat))
-    else:
-        terms[_GIFT_NEXT] = points * int64(faces[ANY_DIE, area, index(easel & 3)])
+    front, second = index(easel & 3), index(easel >> 2 & 3)
+    left = int64(s["dice_left"]) >> ARTIST & 1
+    reached = int64(int64(faces[die, area, front]) > 0)
+    terms[_GIFT_NOW] = share * left * points * reached
+    terms[_GIFT_NEXT] = (1 - left) * points * int64(faces[ANY_DIE, area, front])
+    terms[_SECOND_NEXT] = points * int64(size > 1) * int64(faces[ANY_DIE, area, second])
+    terms[_PAINT_NOW] = share * left * min(most, paintings_hidden(s, seat))
 
 
 @kernel
-def neighbour_counts(board: Row, s: Row) -> np.uint64:
-    """Return the number of characters in and around each area, one byte an area (R3.3)."""
+def around_of(board: Row, s: Row) -> Around:
+    """Return the places of characters and boutiques."""
     counts = np.uint64(0)
     for seat in range(2):
-        counts += byte_to_word(1 << int64(s["artist"][seat]))
-        counts += byte_to_word(int64(board["station_areas"][s["pilgrim"][seat]]))
-        counts += byte_to_word(int64(board["town_areas"][s["merchant"][seat]]))
-    return counts
+        counts = _count_one(counts, 1 << int64(s["artist"][seat]))
+        counts = _count_one(counts, int64(board["station_areas"][index(s["pilgrim"][seat])]))
+        counts = _count_one(counts, int64(board["town_areas"][index(s["merchant"][seat])]))
+    prices = int64(0)
+    for coast in range(8):
+        prices |= int64(board["kind_bits"][index(s["boutiques"][coast])]) << coast
+    return counts, np.uint64(prices)
 
 
 @kernel
-def most_neighbours(neighbours: np.uint64, areas: int) -> int:
-    """Return the highest of the counts of some areas, given as bits."""
-    most = 0
-    while areas != 0:
-        area = lowest_action(np.uint64(areas))
-        areas &= areas - 1
-        most = max(most, int64(neighbours >> np.uint64(8 * area) & np.uint64(7)))
-    return most
+def _count_one(counts: np.uint64, areas: int) -> np.uint64:
+    """Add one character to the counts of some areas, given as bits."""
+    return counts | (counts << np.uint64(8) | np.uint64(0xFF)) & np.uint64(areas) * EACH_BYTE
+
+
+@kernel
+def most_neighbours(around: Around, areas: int) -> int:
+    """Return the most characters in and around one of some areas, given as bits (R3.3)."""
+    counted = nonzero_bytes(around[0] & np.uint64(areas) * EACH_BYTE)
+    return int64(counted * EACH_BYTE >> np.uint64(56))
 
 
 @kernel

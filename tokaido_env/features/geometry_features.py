@@ -16,6 +16,7 @@ from tokaido_env.core.jit import kernel
 from tokaido_env.core.observation import FLOAT_QUOTIENTS, N_FEATURES, encode, layout_of, width
 from tokaido_env.core.rules import score
 from tokaido_env.core.state import OVER, SETUP
+from tokaido_env.features.evaluation import around_of
 from tokaido_env.features.lookahead_features import N_LOOKAHEAD, write_lookahead
 
 _SCALE, _MOST_POINTS = 4, 255  # the board of a file may have more points
@@ -51,8 +52,9 @@ def encode_geometry(board: Row, s: Row, seat: Seat, out: Any) -> None:
     if int(s["phase"]) in (SETUP, OVER):
         out[_AHEAD_AT:] = 0.0
         return
-    write_lookahead(board, s, seat, out[_AHEAD_AT : _AHEAD_AT + N_LOOKAHEAD])
-    write_lookahead(board, s, 1 - seat, out[_AHEAD_AT + N_LOOKAHEAD :])
+    around = around_of(board, s)
+    write_lookahead(board, s, seat, around, out[_AHEAD_AT:])
+    write_lookahead(board, s, 1 - seat, around, out[_AHEAD_AT + N_LOOKAHEAD :])
 
 
 @kernel

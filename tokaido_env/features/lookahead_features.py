@@ -24,6 +24,7 @@ from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import (
     ARTIST,
     COAST,
+    GOLD_PRICE,
     ICONS,
     INSPIRED,
     LAST_GARDEN,
@@ -42,7 +43,12 @@ from tokaido_env.core.constants import (
 from tokaido_env.core.jit import index, int64, kernel
 from tokaido_env.core.observation import Entry, layout_hash, layout_of, scales_of, width
 from tokaido_env.core.rules import coast_at
-from tokaido_env.features.evaluation import most_neighbours, neighbour_counts
+from tokaido_env.features.evaluation import (
+    Around,
+    best_sale,
+    most_neighbours,
+    open_prices,
+)
 
 _AHEAD = 8  # stations ahead of a pilgrim: a die of 6, hasty, and one that is taken
 _POINTS_SCALE = 16  # of a step of a track
@@ -115,198 +121,154 @@ _LEFT, _RING = _START["culture_left"], _START["ring"]
 _TRADE = _START["next_price"]  # offset after the features of the pilgrim
 _ONE_DIE = _START["die_2_price"] - _BY_DIE
 # Offsets in the features of merchant and artist for one die.
-_SALE, _DRAW, _ICON, _CROWD = (
-    _START[f"die_1_{name}"] - _BY_DIE for name in ("sale", "draw", "icon", "crowd")
-)
+_SALE, _DRAW, _ICON = (_START[f"die_1_{name}"] - _BY_DIE for name in ("sale", "draw", "icon"))
+
+
+Reach = tuple[int, int, int]
+"""The reach of pilgrim, merchant and artist: words with a feature a byte, at most 192."""
 
 
 @kernel
-def write_lookahead(board: Row, s: Row, seat: Seat, out: Any) -> None:
+def write_lookahead(board: Row, s: Row, seat: Seat, around: Around, out: Any) -> None:
     """Write `LOOKAHEAD` of a seat, in any phase but the set-up.
 
     Args:
         board: a row of `BOARD`.
         s: a row of `STATE`.
         seat: the seat.
-        out: float32 (N_LOOKAHEAD,).
+        around: from `around_of`.
+        out: float32 (N_LOOKAHEAD or more,).
     """
-    write_reach(board, s, seat, neighbour_counts(board, s), out)
-    for k in range(N_REACH, N_LOOKAHEAD):
+    left = int64(s["dice_left"])
+    pilgrim = _station_ahead(board, s, seat, int64(s["dice"][PILGRIM])) * (left & 1)
+    merchant, artist, merchant_now, artist_now = int64(0), int64(0), int64(0), int64(0)
+    for k in range(_BY_DIE, _STEPS):
         out[k] = 0.0
-    _write_stations_ahead(board, s, seat, out)
-    _add_reach_by_die(board, s, seat, out)
-    _write_track_steps(board, s, seat, out)
-    for k in range(N_REACH, N_LOOKAHEAD):
-        out[k] *= _INVERSE_SCALES[k]
-
-
-@kernel
-def write_reach(board: Row, s: Row, seat: Seat, neighbours: np.uint64, out: Any) -> None:
-    """Write the reach features of a seat.
-
-    Args:
-        board: a row of `BOARD`.
-        s: a row of `STATE`.
-        seat: the seat.
-        neighbours: from `neighbour_counts`.
-        out: float32 (N_REACH or more,).
-    """
-    for k in range(N_REACH):
-        out[k] = 0.0
-    closed = _closed_towns(board, s, seat)
     for die in range(1, MAX_DIE + 1):
-        faces = int64(board["face_count"][PILGRIM, die])
-        if faces > 0:
-            _add_pilgrim_reach(board, s, seat, die, np.float32(faces), out)
+        at = _BY_DIE + (die - 1) * _ONE_DIE
         faces = int64(board["face_count"][MERCHANT, die])
         if faces > 0:
-            _add_merchant_reach(board, s, seat, closed, die, np.float32(faces), out[_TRADE:])
+            reach = _merchant_reach(board, s, seat, around, die)
+            merchant += faces * reach
+            merchant_now |= reach * int64(die == int64(s["dice"][MERCHANT]))
+            _write_bytes(reach, _ICON, at, out)
         faces = int64(board["face_count"][ARTIST, die])
         if faces > 0:
-            _add_artist_reach(board, s, seat, neighbours, die, np.float32(faces), out[_TRADE:])
-    for k in range(N_REACH):
-        out[k] *= _INVERSE_SCALES[k]
+            reach = _artist_reach(board, s, seat, around, die)
+            artist += faces * reach
+            artist_now |= reach * int64(die == int64(s["dice"][ARTIST]))
+            _write_bytes(reach, _ONE_DIE - _ICON, at + _ICON, out)
+    now = pilgrim, merchant_now * (left >> MERCHANT & 1), artist_now * (left >> ARTIST)
+    write_reach(now, _NOW, out)
+    write_reach((_write_stations_ahead(board, s, seat, out), merchant, artist), 0, out)
+    _write_track_steps(board, s, seat, out)
 
 
 @kernel
-def _add_reach_by_die(board: Row, s: Row, seat: Seat, out: Any) -> None:
-    """Add the reach of merchant and artist with each die, and of all with the dice on the table."""
-    closed, neighbours = _closed_towns(board, s, seat), neighbour_counts(board, s)
-    one = np.float32(1)
+def write_reach(reach: Reach, at: int, out: Any) -> None:
+    """Write the reach features, from index `at` on: 0 for those of the next roll."""
+    _write_bytes(reach[0], _TRADE, at, out)
+    _write_bytes(reach[1], _ICON, at + _TRADE, out)
+    _write_bytes(reach[2], _ONE_DIE - _ICON, at + _TRADE + _ICON, out)
+
+
+@kernel
+def _write_bytes(word: int, count: int, at: int, out: Any) -> None:
+    """Write the lowest bytes of a word as features from `at` on."""
+    for k in range(count):
+        out[at + k] = np.float32(word >> 8 * k & 0xFF) * _INVERSE_SCALES[at + k]
+
+
+@kernel
+def next_reach(board: Row, s: Row, seat: Seat, around: Around) -> Reach:
+    """Return the reach of a seat's pieces, summed over the faces of the next roll."""
+    pilgrim, merchant, artist = int64(0), int64(0), int64(0)
     for die in range(1, MAX_DIE + 1):
-        by_die = out[_BY_DIE + (die - 1) * _ONE_DIE :]
-        if int64(board["face_count"][MERCHANT, die]) > 0:
-            _add_merchant_reach(board, s, seat, closed, die, one, by_die)
-        if int64(board["face_count"][ARTIST, die]) > 0:
-            _add_artist_reach(board, s, seat, neighbours, die, one, by_die)
-    left = int64(s["dice_left"])
-    now = out[_NOW:]
-    if left >> PILGRIM & 1:
-        _add_pilgrim_reach(board, s, seat, int64(s["dice"][PILGRIM]), one, now)
-    for character in (MERCHANT, ARTIST):
-        if left >> character & 1:
-            by_die = out[_BY_DIE + (int64(s["dice"][character]) - 1) * _ONE_DIE :]
-            first, end = (0, _ICON) if character == MERCHANT else (_ICON, _ONE_DIE)
-            for k in range(first, end):
-                now[_TRADE + k] = by_die[k]
+        pilgrim += int64(board["face_count"][PILGRIM, die]) * _station_ahead(board, s, seat, die)
+        faces = int64(board["face_count"][MERCHANT, die])
+        if faces > 0:
+            merchant += faces * _merchant_reach(board, s, seat, around, die)
+        faces = int64(board["face_count"][ARTIST, die])
+        if faces > 0:
+            artist += faces * _artist_reach(board, s, seat, around, die)
+    return pilgrim, merchant, artist
 
 
 @kernel
-def _closed_towns(board: Row, s: Row, seat: Seat) -> int:
-    """Return the coastal towns closed to the merchant of a seat (R4.1), as bits."""
-    pilgrims = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
-    return pilgrims | 1 << int64(s["merchant"][1 - seat])
-
-
-@kernel
-def _add_pilgrim_reach(
-    board: Row, s: Row, seat: Seat, die: int, weight: np.float32, out: Any
-) -> None:
-    """Add the station and its coins that the pilgrim reaches with a die."""
-    station = _on_ring(board, int64(s["pilgrim"][seat]) + die)
-    out[int64(board["station_kind"][index(station)])] += weight
-    out[_KINDS] += weight * np.float32(_coins_at(board, s, station))
-
-
-@kernel
-def _on_ring(board: Row, station: int) -> int:
+def _station_ahead(board: Row, s: Row, seat: Seat, steps: int) -> int:
+    """Return a station ahead of the pilgrim: a byte for each kind, then its coins (R5.2)."""
     size = int64(board["ring_size"])
-    return station - size if station >= size else station
+    station = int64(s["pilgrim"][seat]) + steps
+    station -= size * int64(station >= size)
+    kind = int64(board["station_kind"][index(station)])
+    coast = lowest_action(np.uint64(coast_at(board, station))) & 7  # any, if it is no town
+    price = int64(board["kind_price"][index(s["boutiques"][coast])])
+    return 1 << 8 * kind | price * int64(kind == COAST) << 8 * _KINDS
 
 
 @kernel
-def _coins_at(board: Row, s: Row, station: int) -> int:
-    """Return the coins of a station, 0 for one that is not a coastal town (R5.2)."""
-    if int64(board["station_kind"][index(station)]) != COAST:
-        return int64(0)
-    kind = index(s["boutiques"][lowest_action(np.uint64(coast_at(board, station)))])
-    return int64(board["kind_price"][kind])
+def _merchant_reach(board: Row, s: Row, seat: Seat, around: Around, die: int) -> int:
+    """Return the reach of the merchant with a die: prices, the best sale, the best draw."""
+    prices = open_prices(board, s, seat, around, die)
+    draw = int64(board["most_drawn"][index(die), index(s["merchant"][seat])])
+    return prices | best_sale(s, seat, prices) << 8 * _SALE | draw << 8 * _DRAW
 
 
 @kernel
-def _add_merchant_reach(
-    board: Row,
-    s: Row,
-    seat: Seat,
-    closed: int,
-    die: int,
-    weight: np.float32,
-    out: Any,
-) -> None:
-    """Add the reach of the merchant with a die: prices, the best sale, the best draw."""
-    town = index(s["merchant"][seat])
-    towns = int64(board["town_reach"][index(die), town]) & 0xFF & ~closed
-    prices, sale = int64(0), int64(0)  # four bits a ware
-    while towns != 0:
-        kind = index(s["boutiques"][lowest_action(np.uint64(towns))])
-        towns &= towns - 1
-        ware, price = int64(board["kind_ware"][kind]), int64(board["kind_price"][kind])
-        if price > (prices >> 4 * ware & 15):
-            prices = prices & ~(int64(15) << 4 * ware) | price << 4 * ware
-        sale = max(sale, price * int64(s["wares"][seat, index(ware)]))
-    for ware in range(_WARES):
-        out[ware] += weight * np.float32(prices >> 4 * ware & 15)
-    out[_SALE] += weight * np.float32(sale)
-    out[_DRAW] += weight * np.float32(int64(board["most_drawn"][index(die), town]))
-
-
-@kernel
-def _add_artist_reach(
-    board: Row,
-    s: Row,
-    seat: Seat,
-    neighbours: np.uint64,
-    die: int,
-    weight: np.float32,
-    out: Any,
-) -> None:
-    """Add the reach of the artist with a die: icons that a gift can match, most neighbours."""
+def _artist_reach(board: Row, s: Row, seat: Seat, around: Around, die: int) -> int:
+    """Return the reach of the artist with a die: icons that a gift can match, most neighbours."""
     area = index(s["artist"][seat])
     inspired = index(
         int(s["wave_owner"][ARTIST]) == seat and int(s["wave_side"][ARTIST]) == INSPIRED
     )
+    most = most_neighbours(around, int64(board["area_reach"][index(die), area]))
+    faces = int64(0)  # 0 or 6, one byte an icon
     for icon in range(_ICONS):
-        reached = int64(board["gift_faces"][inspired, index(die), area, index(icon)])
-        out[_ICON + icon] += weight * np.float32(reached != 0)
-    most = most_neighbours(neighbours, int64(board["area_reach"][index(die), area]))
-    out[_CROWD] += weight * np.float32(most)
+        faces |= int64(board["gift_faces"][inspired, index(die), area, index(icon)]) << 8 * icon
+    return faces >> 1 & 0x01010101 | most << 8 * _ICONS
 
 
 @kernel
-def _write_stations_ahead(board: Row, s: Row, seat: Seat, out: Any) -> None:
+def _write_stations_ahead(board: Row, s: Row, seat: Seat, out: Any) -> int:
+    """Write the stations ahead; return the pilgrim's part of `next_reach`."""
+    reach = int64(0)
+    for k in range(_AHEAD_AT, _COINS_AT):
+        out[k] = 0.0
     for step in range(_AHEAD):
-        station = _on_ring(board, int64(s["pilgrim"][seat]) + step + 1)
-        kind = int64(board["station_kind"][index(station)])
-        out[_AHEAD_AT + step * _KINDS + kind] = 1.0
-        out[_COINS_AT + step] = np.float32(_coins_at(board, s, station))
+        station = _station_ahead(board, s, seat, step + 1)
+        if step < MAX_DIE:
+            reach += int64(board["face_count"][PILGRIM, step + 1]) * station
+        kind = lowest_action(np.uint64(station)) >> 3
+        out[index(_AHEAD_AT + step * _KINDS + kind)] = 1.0
+        out[_COINS_AT + step] = np.float32(station >> 8 * _KINDS) * _INVERSE_SCALES[_COINS_AT]
+    return reach
 
 
 @kernel
 def _write_track_steps(board: Row, s: Row, seat: Seat, out: Any) -> None:
     """Write the points of the next steps (R9.2), 0 past a track's end, and of all steps left."""
     temple, garden = int64(s["temple"][seat]), int64(s["garden"][seat])
-    faith = int64(board["temple"][temple]) * int64(board["garden"][garden])
-    if temple < LAST_TEMPLE:
-        more = int64(board["temple"][temple + 1]) * int64(board["garden"][garden])
-        out[_STEPS] = _points(more - faith)
-    if garden < LAST_GARDEN:
-        more = int64(board["temple"][temple]) * int64(board["garden"][garden + 1])
-        out[_STEPS + 1] = _points(more - faith)
     gifted, gold = int64(s["gifted"][seat]), int64(s["gold"][seat])
-    for k in range(min(3, PAINTINGS - gifted)):
-        step = int64(board["culture"][gifted + k + 1]) - int64(board["culture"][gifted + k])
-        out[_STEPS + 2 + k] = _points(step)
-    for k in range(min(2, LAST_SLAB - gold)):
-        step = int64(board["commerce"][gold + k + 1]) - int64(board["commerce"][gold + k])
-        out[_STEPS + 5 + k] = _points(step)
-    if gold < LAST_SLAB:
-        out[_STEPS + 7] = np.float32(10 - int64(s["coins"][seat]))
-    out[_LEFT] = _points(int64(board["culture"][PAINTINGS]) - int64(board["culture"][gifted]))
-    out[_LEFT + 1] = _points(int64(board["commerce"][LAST_SLAB]) - int64(board["commerce"][gold]))
-    for station in range(int64(board["ring_size"])):
-        out[_RING + int64(board["station_kind"][station])] += np.float32(1)
+    temples, gardens = int64(board["temple"][temple]), int64(board["garden"][garden])
+    more = int64(board["temple"][min(temple + 1, LAST_TEMPLE)]) - temples
+    _write_points(more * gardens, _STEPS, out)
+    more = int64(board["garden"][min(garden + 1, LAST_GARDEN)]) - gardens
+    _write_points(more * temples, _STEPS + 1, out)
+    culture, commerce = board["culture"], board["commerce"]
+    for k in range(3):
+        step, following = min(gifted + k, PAINTINGS), min(gifted + k + 1, PAINTINGS)
+        _write_points(int64(culture[following]) - int64(culture[step]), _STEPS + 2 + k, out)
+    for k in range(2):
+        step, following = min(gold + k, LAST_SLAB), min(gold + k + 1, LAST_SLAB)
+        _write_points(int64(commerce[following]) - int64(commerce[step]), _STEPS + 5 + k, out)
+    coins = (GOLD_PRICE - int64(s["coins"][seat])) * int64(gold < LAST_SLAB)
+    _write_points(coins, _STEPS + 7, out)
+    _write_points(int64(culture[PAINTINGS]) - int64(culture[gifted]), _LEFT, out)
+    _write_points(int64(commerce[LAST_SLAB]) - int64(commerce[gold]), _LEFT + 1, out)
+    for kind in range(_KINDS):
+        out[_RING + kind] = np.float32(board["ring_kinds"][kind]) * _INVERSE_SCALES[_RING]
 
 
 @kernel
-def _points(step: int) -> np.float32:
-    return np.float32(min(step, _MAX_RAW))
+def _write_points(points: int, at: int, out: Any) -> None:
+    out[at] = np.float32(min(points, _MAX_RAW)) * _INVERSE_SCALES[at]

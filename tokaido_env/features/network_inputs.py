@@ -31,7 +31,7 @@ from tokaido_env.core.observation import (
 from tokaido_env.core.rules import apply, is_chance, picker
 from tokaido_env.core.state import OVER, SETUP
 from tokaido_env.features.endings import trigger_now
-from tokaido_env.features.evaluation import SCRATCH, count_terms, quiescent
+from tokaido_env.features.evaluation import SCRATCH, around_of, count_terms, places_of, quiescent
 from tokaido_env.features.lookahead_features import (
     LOOKAHEAD,
     LOOKAHEAD_HASH,
@@ -107,15 +107,14 @@ def encode_position(board: Row, s: Row, seat: Seat, scratch: Row, inputs: Any) -
     if int(s["phase"]) in (SETUP, OVER):
         inputs[N_FEATURES:] = 0.0
         return
-    terms = scratch["terms"]
-    count_terms(board, quiescent(board, s, scratch), terms)
+    terms, around = scratch["terms"], around_of(board, s)
+    count_terms(board, quiescent(board, s, scratch), places_of(board, s, around), terms)
     for k in range(N_TERMS):
         inputs[N_FEATURES + k] = np.float32(terms[seat, k]) * TERM_SCALES[k]
         inputs[N_FEATURES + N_TERMS + k] = np.float32(terms[1 - seat, k]) * TERM_SCALES[k]
-    write_lookahead(board, s, seat, inputs[_LOOKAHEAD_AT : _LOOKAHEAD_AT + N_LOOKAHEAD])
-    write_lookahead(board, s, 1 - seat, inputs[_LOOKAHEAD_AT + N_LOOKAHEAD : _ENDINGS_AT])
     for side in range(2):
         own = seat ^ side
+        write_lookahead(board, s, own, around, inputs[_LOOKAHEAD_AT + side * N_LOOKAHEAD :])
         result = trigger_now(board, s, own, scratch["frames"], _ENDING_LIMIT)
         exists = np.float32(result >= -1.0)
         sign = np.float32(1 - 2 * side)
