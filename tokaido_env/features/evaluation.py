@@ -394,7 +394,8 @@ def around_of(board: Row, s: Row) -> Around:
         counts = _count_one(counts, int64(board["town_areas"][index(s["merchant"][seat])]))
     prices = int64(0)
     for coast in range(8):
-        prices |= int64(board["kind_bits"][index(s["boutiques"][coast])]) << coast
+        kind = max(int64(s["boutiques"][coast]), 0)  # none is drawn yet in the set-up
+        prices |= int64(board["kind_bits"][index(kind)]) << coast
     return counts, np.uint64(prices)
 
 
