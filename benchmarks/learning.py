@@ -39,33 +39,14 @@ SEEDS = range(5)
 GAMES, CURVE_GAMES = 4000, 100  # against the heuristic; against each opponent of a curve's rating
 TD_UPDATE = 38_000  # decisions of an update of td, about
 AZ_ROUNDS, AZ_GAMES, GAME = 8, 128, 90  # the last: decisions of a game, about
-SPEEDS = {"td": 38_000, "alphazero": 1_500}  # decisions/s on two cores, about
 FIXED, UNTRAINED = "none", "untrained"
 TRACKS = "raw", "geometry", "afterstates"
 
 
-class Budget(NamedTuple):
-    """A budget of decisions, or of minutes on two threads."""
+BUDGETS = {FIXED: 0, UNTRAINED: 0, "2m": 2_000_000, "20m": 20_000_000}
+"""Decisions of the training."""
 
-    decisions: int = 0
-    minutes: int = 0
-
-    @property
-    def threads(self) -> int:
-        """Threads of the training."""
-        return 2 if self.minutes else 1
-
-
-BUDGETS = {
-    FIXED: Budget(),
-    UNTRAINED: Budget(),
-    "2m": Budget(2_000_000),
-    "20m": Budget(20_000_000),
-    "30min": Budget(minutes=30),
-}
-
-
-TRAINED = UNTRAINED, "2m", "20m", "30min"
+TRAINED = UNTRAINED, "2m", "20m"
 
 
 class Fixed(NamedTuple):
@@ -74,13 +55,13 @@ class Fixed(NamedTuple):
     spec: str
     budgets: tuple[str, ...] = (FIXED,)
 
-    def run(self, path: Path, track: str, budget: Budget, seed: int) -> Run:
+    def run(self, path: Path, track: str, decisions: int, seed: int) -> Run:
         """Return a run without a training."""
         return Run(path, self.spec, [], 0)
 
 
 class Script(NamedTuple):
-    """A training script with the options `--track`, `--decisions`, `--minutes`, `--curve`.
+    """A training script with the options `--track`, `--decisions`, `--curve`.
 
     Attributes:
         file: of the script.
@@ -96,15 +77,13 @@ class Script(NamedTuple):
     threads: bool = False
     tracks: tuple[str, ...] = ("raw", "afterstates")
 
-    def run(self, path: Path, track: str, budget: Budget, seed: int) -> Run:
+    def run(self, path: Path, track: str, decisions: int, seed: int) -> Run:
         """Return a run of the script."""
-        length = ["--minutes", str(budget.minutes)] if budget.minutes else []
-        length = length or ["--decisions", str(budget.decisions)]
-        words = [self.file, "--track", track, *length, "--seed", str(seed), "--games", "100"]
-        words += ["--threads", str(budget.threads)] * self.threads
+        words = [self.file, "--track", track, "--decisions", str(decisions), "--seed", str(seed)]
+        words += ["--games", "100", *["--threads", "1"] * self.threads]
         words += ["--file", f"{path}.pt", "--curve", f"{path}.curve"]
         spec = f"python:{self.file}:{self.agent},file={path}.pt"
-        return Run(path, spec, words, budget.decisions, budget.threads)
+        return Run(path, spec, words, decisions)
 
 
 class Train(NamedTuple):
@@ -113,18 +92,15 @@ class Train(NamedTuple):
     method: str
     budgets: tuple[str, ...] = TRAINED
 
-    def run(self, path: Path, track: str, budget: Budget, seed: int) -> Run:
+    def run(self, path: Path, track: str, decisions: int, seed: int) -> Run:
         """Return a run of the method; a started one is resumed."""
-        decisions = budget.decisions or SPEEDS[self.method] * 60 * budget.minutes
         words = ["-m", "tokaido_env", "train"]
         if (ROOT / path / "config.toml").is_file():
             words += ["--resume", str(path)]
         else:
             words += ["--run", str(path), "--method", self.method, "--seed", str(seed)]
-            words += ["--threads", str(budget.threads), *self._length(decisions)]
-        if self.method == "alphazero" and budget.minutes:
-            words += ["--executor", f"processes:{budget.threads}"]
-        return Run(path, f"policy:{path}/last", words, decisions, budget.threads)
+            words += ["--threads", "1", *self._length(decisions)]
+        return Run(path, f"policy:{path}/last", words, decisions)
 
     def _length(self, decisions: int) -> Words:
         """Return the options for a number of decisions; 0 takes one update that changes nothing."""
@@ -140,7 +116,7 @@ class Train(NamedTuple):
         return ["--rounds", str(AZ_ROUNDS), "--shards", str(shards)]
 
 
-SHORT = (UNTRAINED, "2m", "30min")  # without 20 million: over eight hours a seed
+SHORT = (UNTRAINED, "2m")  # without 20 million: over eight hours a seed
 METHODS: dict[str, Fixed | Script | Train] = {
     "lowest id": Fixed("python:agents/simple_players.py:LowestId"),
     "random": Fixed("random"),

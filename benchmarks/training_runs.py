@@ -26,14 +26,12 @@ class Run(NamedTuple):
         spec: of the trained agent.
         training: command that trains it; empty for an agent without parameters.
         decisions: number of decisions of the training; of `td` an upper bound.
-        threads: of the training.
     """
 
     path: Path
     spec: str
     training: Words
     decisions: int
-    threads: int = 1
 
 
 def train(run: Run) -> int:
@@ -49,7 +47,7 @@ def train(run: Run) -> int:
         shutil.rmtree(ROOT / f"{run.path}.curve", ignore_errors=True)  # of a killed training
     since, start, status = _children(), time.monotonic(), 1
     try:
-        status = run_python(run.training, run.threads) if run.training else 0
+        status = run_python(run.training) if run.training else 0
     finally:
         used = before["seconds"] + _children() - since
         wall = before["wall"] + time.monotonic() - start
@@ -73,10 +71,10 @@ def decisions_of(run: Run) -> int:
     return int(last.get("decisions", last["steps"]))
 
 
-def run_python(words: Words, threads: int = 1) -> int:
-    """Run Python with these arguments in the root, on a number of threads; return its status."""
+def run_python(words: Words) -> int:
+    """Run Python with these arguments in the root, on one thread; return its status."""
     print("python", shlex.join(words), flush=True)
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), str(threads))
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     command = [sys.executable, *words]
     environment = os.environ | limits | {"PYTHONPATH": _path()}
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
