@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 from tokaido_env.arena.ladder import LADDER, Ladder
-from tokaido_env.report.curve import write_curve
+from tokaido_env.report.curve import curve_line, write_curve
 
 
 def test_write_curve__shows_ratings_next_to_agents_of_the_ladder(tmp_path: Path) -> None:
@@ -19,3 +19,4 @@ def test_write_curve__shows_ratings_next_to_agents_of_the_ladder(tmp_path: Path)
     shown = re.findall(r">([a-z:=0-9]+)</text>", drawn)
     assert {"updates", "heuristic", "mcts:sims=100", "mcts:sims=400"} <= set(shown)
     assert not {"greedy", "champion"} & set(shown)
+    assert curve_line(tmp_path) == "-150 ▁█ -20"

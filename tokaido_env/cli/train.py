@@ -18,7 +18,7 @@ from tokaido_env.cli import command as cli
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.learn.run_folder import extend, load_ladder, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, RunSettings, TdSettings
-from tokaido_env.report.curve import write_curve
+from tokaido_env.report.curve import curve_line, write_curve
 from tokaido_env.report.progress import run_bar
 
 if TYPE_CHECKING:
@@ -183,8 +183,10 @@ def _train(folder: Path, options: Train) -> int:
     logs = quote(str(folder / "tb"))
     print(f"logs      tensorboard --logdir {logs}, and {folder}/metrics.jsonl")
     ladder = load_ladder(settings)
-    if ladder is not None and find_spec("matplotlib"):
-        print(f"curve     {write_curve(folder, ladder)}")
+    if ladder is not None:
+        print(f"Elo       {curve_line(folder)}")
+        if find_spec("matplotlib"):
+            print(f"curve     {write_curve(folder, ladder)}")
     return 0
 
 

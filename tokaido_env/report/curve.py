@@ -1,4 +1,4 @@
-"""The learning curve of a training run, as a figure."""
+"""The learning curve of a training run, as a figure and as a line of text."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ def write_curve(folder: Path, ladder: Ladder, name: str = "curve") -> Path:
     Raises:
         ExtraError: if matplotlib is missing.
     """
-    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    rated = [line for line in map(json.loads, lines) if "rating/elo" in line]
+    rated = _rated(folder)
     unit = "updates" if "updates" in rated[0] else "rounds"
     done = [line[unit] for line in rated]
     elo, low, high = ([line[f"rating/{key}"] for line in rated] for key in ("elo", "low", "high"))
@@ -44,3 +43,17 @@ def write_curve(folder: Path, ladder: Ladder, name: str = "curve") -> Path:
         axes.set_ylabel("Elo on the ladder")
         write_text(folder / f"{name}.svg", as_svg(figure, name))
     return folder / f"{name}.svg"
+
+
+def curve_line(folder: Path) -> str:
+    """Return the ratings of a run as block characters between its first and its last Elo."""
+    elos = [line["rating/elo"] for line in _rated(folder)]
+    low = min(elos)
+    span = max(elos) - low or 1
+    blocks = "".join("▁▂▃▄▅▆▇█"[int(7 * (elo - low) / span)] for elo in elos)
+    return f"{elos[0]:.0f} {blocks} {elos[-1]:.0f}"
+
+
+def _rated(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [line for line in map(json.loads, lines) if "rating/elo" in line]
