@@ -103,6 +103,7 @@ ROWS = (
     *_on_threads("pool", "… on a pool of 1,000 boards", random_play(None, board=_POOL)),
     *_on_threads("float32", "… and float32 observations", random_play("float32"), 7e6, 13e6),
     *_on_threads("block", "… and board features", random_play("float32", see_board=True)),
+    *_on_threads("geometry", "… and the geometry", random_play("geometry")),
     *_on_threads("afterstates", "… and afterstates", random_play("afterstates")),
     *_on_threads("after", "`Batch.afterstates`", afterstates, two=300e3, unit="afterstates/s"),
     *_on_threads("uint8", "… and uint8 observations", random_play("uint8")),
