@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokaido_env.arena.intervals import Estimate
@@ -62,9 +63,15 @@ def match_bar(title: str, games: int, finished: int) -> Iterator[OnProgress]:
             speed = bar.tasks[0].speed
             bar.update(task, description=text() + (f", {speed:.3g} games/s" if speed else ""))
             if bar.disable:
-                lines.print(text)
+                lines.print(lambda: text() + _time_left(bar))
 
         yield advance
+
+
+def _time_left(bar: Progress) -> str:
+    """Return the time until a display of one task ends as text, empty while it is unknown."""
+    seconds = bar.tasks[0].time_remaining
+    return f", {timedelta(seconds=round(seconds))} left" if seconds else ""
 
 
 def _bar(*, transient: bool = False) -> Progress:
@@ -117,7 +124,8 @@ def run_bar(total: int, unit: str) -> Iterator[RunBar]:
             text = f"{done:,} of {total:,} {unit}, {speed or 0:,.3g}/s\n{' · '.join(parts)}"
             bar.update(task, completed=done, description=text)
             if bar.disable:
-                lines.print(lambda: " · ".join([f"{done:>13,} of {total:,} {unit}", *parts]))
+                count = f"{done:>13,} of {total:,} {unit}{_time_left(bar)}"
+                lines.print(lambda: " · ".join([count, *parts]))
 
         def add_rating(done: int, rating: Estimate, is_best: bool) -> None:
             best = ", the best so far" if is_best else ""
