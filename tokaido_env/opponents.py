@@ -73,7 +73,13 @@ class GameOpponents:
         self._batch.set_bots(games, bots)
 
     def decide(self, games: Games) -> None:
-        """Let agents, but no bots, play games, int64 (k,), until the learner decides or the end."""
+        """Let agents, but no bots, play until the learner decides or a game ends.
+
+        An agent's errors pass through; the moves before them stay played.
+
+        Args:
+            games: int64 (k,), indices of games in ascending order.
+        """
         states = self._batch.states
         while self._others:
             players = states["player"][games]

@@ -50,7 +50,10 @@ def files_of_agents(agents: Iterable[Agent]) -> Files:
 
 
 def entry_of(files: Files, name: str) -> Files:
-    """Return the part of `files`, SHA-256 by `NAME=SPEC` or spec, for the agent of this name."""
+    """Return the entries of `files` whose key is `name`, a spec, or begins with `name=`.
+
+    Values are SHA-256; without such a key the result is empty.
+    """
     return {key: one for key, one in files.items() if key == name or key.startswith(f"{name}=")}
 
 

@@ -147,7 +147,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends, low and high, of the 95 % interval of the score, 0 to 1."""
+        """The ends, low and high, of the 95 % interval of the score, 0 to 1, by `intervals`."""
         return self.low, self.high
 
     @property

@@ -127,6 +127,8 @@ _LOWEST, _HIGHEST = _BYTE_BOUNDS.view(np.int8).reshape(2, -1)[:, _FIRST_BYTE:].c
 def first_fault(boards: Rows, which: npt.NDArray[Any], states: Rows) -> tuple[int, int]:
     """Return the index of the first impossible state and its fault, else NOT_FOUND and 0.
 
+    A fault is `reason << 8 | seat << 4 | item`, which `position.fault_error` turns into words.
+
     Args:
         boards: `BOARD` (b,).
         which: integers (k,), the index of the board of each game.

@@ -144,9 +144,11 @@ def action_values(
 
 
 def masked_logits(values: torch.Tensor, legal: Legal) -> torch.Tensor:
-    """Return the logits, float32 (n, N_ACTIONS), of values of actions; -inf where illegal.
+    """Return the logits of actions, float32 (n, N_ACTIONS): 16 times the values, -inf if illegal.
 
-    `values` are those of `action_values`, and `legal` is uint64 (n,), the legal actions as bits.
+    Args:
+        values: float32 (n, N_ACTIONS) in [-1, 1], as from `action_values`.
+        legal: uint64 (n,), the legal actions as bits.
     """
     illegal = torch.from_numpy(~masks(legal)).to(values.device)
     return (float(AFTERSTATE_LOGIT) * values).masked_fill(illegal, -torch.inf)

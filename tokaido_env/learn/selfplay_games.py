@@ -38,7 +38,8 @@ class SelfPlayGames(NamedTuple):
         games: number of games.
         seed: of the games and of the exploration.
         visit_sampling: share of actions drawn in proportion to visit counts.
-        uniform_sampling: share of actions drawn uniformly from the legal ones.
+        uniform_sampling: share of actions drawn uniformly from the legal ones; both shares are at
+            most 1 together. All other actions are the search's choice.
         search_share: share of the decisions that are searched.
         side_share: share of these with a second search, after a random other action.
         result_weight: share of the game's result in the value targets; the rest is the search's

@@ -267,7 +267,7 @@ class Session(CopiedWhole):
     def review_task(self, agent: str | Agent) -> Callable[[], Iterator[Review]]:
         """Return a function that yields an agent's review of the game so far, as it grows.
 
-        Another thread may call it.
+        Another thread may call it. A spec that names no agent raises there, as `agents.make` does.
         """
         played, resigned = replay(self.record(), self.game.board), self.resigned
 

@@ -110,11 +110,12 @@ def review_json(
 def moments_of(
     review: Review, names: Sequence[str], sentences: Sequence[str], players: Collection[int]
 ) -> list[dict[str, Any]]:
-    """Return up to three moments worth a look, as JSON types: `title`, `event` and `text`.
+    """Return up to three moments worth a look: `title`, `text` and the event's index, `event`.
 
-    They are the decision of `players`, seats, that lost most beyond its interval, the luckiest
-    chance event, and the turning point, after which the winner's win probability stays above one
-    half. `names` has both players, and `sentences` the text of each event of the one game.
+    They are the decision of `players`, seats, that lost most, of those whose loss exceeds its 95 %
+    interval, the luckiest chance event, and the turning point, after which the winner's win
+    probability stays above one half. `names` has both players, and `sentences` the text of each
+    event of the one game.
     """
     counts = (review.loss > review.error) & np.isin(review.trajectory.movers, [*players])
     row, luck = int(np.where(counts, review.loss, 0).argmax()), int(np.abs(review.luck).argmax())
