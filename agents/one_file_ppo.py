@@ -234,10 +234,10 @@ def train(budget: Budget, seed: int, track: str = "raw", settings: Settings = DE
         last = network(*tensors(timestep.observation, timestep.mask))[1].detach()
         figures = {"loss": learn(network, optimizer, rollout, last, settings)}
         figures["game_length"] = STEPS * GAMES / max(1, int((rollout.sign == 0).sum()))
+        updates += 1
         if updates % SCORE_EVERY == 0:
             figures["score_against_greedy"] = play_match(agent, greedy, 200, seed).score
         budget.spend(STEPS * GAMES, network, **figures)
-        updates += 1
     return network
 
 

@@ -188,10 +188,10 @@ def train(
         figures = {"loss": learn(network, optimizer, *samples)}
         figures["game_length"] = decisions / len(batch)
         figures["capped"] = (batch.states["end"] == END_CAP).mean()
+        updates += 1
         if updates % SCORE_EVERY == 0:
             figures["score_against_greedy"] = play_match(agent, greedy, 200, seed).score
         budget.spend(decisions, network, **figures)
-        updates += 1
     return network
 
 
