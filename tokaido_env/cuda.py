@@ -159,7 +159,12 @@ class CudaBatch:
         return self.timestep()
 
     def play(self, bot: str) -> TimeStep:
-        """Let the bot "random" or "greedy" play one move of each running game."""
+        """Let the bot "random" or "greedy" play one move of each running game, as `Batch.play`.
+
+        Raises:
+            ValueError: for another bot.
+            RuntimeError: before the first `reset`.
+        """
         return self._play(bot, to_end=False)
 
     def finish(self, bot: str) -> TimeStep:

@@ -118,7 +118,7 @@ def check_outputs(
         read: paths that are read and must not be overwritten.
 
     Raises:
-        OutputError: naming the first path that cannot be written.
+        OutputError: naming the first path that cannot be written, is read, or is given twice.
     """
     outputs = [Path(path) for path in files if path is not None]
     for path in outputs:

@@ -28,7 +28,7 @@ class Estimate(Struct, frozen=True):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the 95 % interval, low and high; twice the value where there is none."""
+        """The ends of the 95 % interval, (low, high); (value, value) where there is none."""
         return self.low, self.high
 
     @classmethod

@@ -91,8 +91,9 @@ class Match:
 
 
 def match_seed(seed: int, *names: str) -> int:
-    """Return the seed of a match, derived from the seed of a set of matches and from names.
+    """Return a seed, 0 to 2**52 - 1: a hash of the seed of a set of matches, and of names in order.
 
+    Names are those of agents and boards, or of the purpose.
     With one seed for all matches, an agent would have the same dice against every opponent. More
     opponents would then not make its rating more certain.
     """

@@ -57,10 +57,15 @@ def check_run(
 
 
 def resolved_records(options: Any) -> Path | None:
-    """Return the record file: of a symbolic link the file that it names, so that the link stays.
+    """Return the path of `--records` without symbolic links, which stay when the file is written.
+
+    Without the option it is None.
+
+    Args:
+        options: of a command, with the fields `records` and `json`.
 
     Raises:
-        ValueError: if it is not in the folder of the results, which name it.
+        ValueError: if the file is not in the folder of `--json`, which names it.
     """
     if options.records is None:
         return None

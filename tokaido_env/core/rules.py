@@ -434,7 +434,10 @@ def _move(board: BoardRow, s: StateRow, action: Action) -> int:
 
 @kernel
 def pilgrim_arrival(board: BoardRow, s: StateRow, seat: Seat, wave: bool) -> int:
-    """Return the ring index of the arrival: by the die (R7.1), then on to an empty one (R5.1)."""
+    """Return the ring index where a pilgrim arrives, on to the next empty station (R5.1).
+
+    It goes the steps of the die, with `wave`, if that is legal, one more or one fewer (R7.1).
+    """
     steps = int(s["dice"][PILGRIM])
     if wave:
         steps += 1 if int(s["wave_side"][PILGRIM]) == HASTY else -1

@@ -144,6 +144,8 @@ def finish_step(
 ) -> Mask:
     """Finish the step of game `i` after its move: its end, the next episode, moves of bots.
 
+    Its state, `luck` and `info` change in place.
+
     Args:
         i: index of the game.
         boards: `BOARD` (b,).

@@ -132,13 +132,16 @@ def log_odds(board: Row, s: Row, weights: Any, scratch: Row) -> int:
 
 @kernel
 def expected_result(log_odds: int) -> np.float32:
-    """Return the expected result of player_0 by the log-odds of winning."""
+    """Return the expected result of player_0, tanh(x / 2), of x as `log_odds` returns it."""
     return _tanh_of_half(np.float32(log_odds) * _LOG_ODDS_UNIT)
 
 
 @kernel
 def quiescent(board: Row, s: Row, scratch: Row) -> Row:
     """Return the position in which terms are counted: a pending effect is carried out.
+
+    It is the legal effect with the highest id, usually the best. The position is `s` itself, or a
+    state of `scratch`, valid until its next use.
 
     Args:
         board: a row of `BOARD`.

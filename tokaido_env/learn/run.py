@@ -213,8 +213,9 @@ class Run:
         return {f"rating/{name}": value for name, value in figures.items()}, is_best
 
     def save(self, trainer: Trainer) -> None:
-        """Save `last` and a checkpoint, each whole or not at all; keep the newest checkpoints.
+        """Save `last` and a checkpoint, each whole or not at all; keep the newest two checkpoints.
 
+        Until the first rating, `best` is the same policy as `last`.
         A checkpoint has the tensors of the trainer's parts, named `part.name`, and a `State`.
         """
         policy = trainer.policy()

@@ -79,7 +79,11 @@ class PlayerTotals(NamedTuple):
     result: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the totals as JSON types, with means instead of sums."""
+        """Return the totals as JSON types, rounded.
+
+        `loss`, `open_loss` and `agreed` are per choice, None without choices; each of `MARKS` has
+        a key with its number, and `result_less_luck` is added.
+        """
         return {
             "choices": self.choices,
             "loss": _rounded(self.loss / self.choices) if self.choices else None,

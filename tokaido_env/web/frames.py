@@ -20,14 +20,16 @@ def game_of(
     players: Collection[int] = (0, 1),
     number: int = 1,
 ) -> dict[str, Any]:
-    """Return a game without its frames, the first keys of `PageState`.
+    """Return the keys names, log, points, wins and review of `PageState`.
+
+    Win probabilities are the review's if there is one, else the scenes'.
 
     Args:
         scenes: of all positions.
         log: of the events between them.
         review: of the game.
         players: the seats with decisions that can be moments of the review.
-        number: of the game on its page.
+        number: of the game on its page, from 1.
     """
     names, sentences = scenes[0].names, [entry.sentence for entry in log]
     values = [scene.value for scene in scenes]

@@ -65,6 +65,9 @@ class Session(CopiedWhole):
         scenes: the position before each event, and the current position.
         log: the events as text.
         resigned: the player who resigned, or None.
+
+    Raises:
+        ValueError: unless there are two seats; otherwise as `Game` and `agents.make`.
     """
 
     def __init__(
