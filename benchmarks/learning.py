@@ -67,21 +67,18 @@ class Script(NamedTuple):
         file: of the script.
         agent: class in it that plays from the saved file.
         budgets: that it is run for.
-        threads: whether it has an option `--threads`.
         tracks: that it is run on.
     """
 
     file: str
     agent: str
     budgets: tuple[str, ...] = TRAINED
-    threads: bool = False
     tracks: tuple[str, ...] = ("raw", "afterstates")
 
     def run(self, path: Path, track: str, decisions: int, seed: int) -> Run:
         """Return a run of the script."""
         words = [self.file, "--track", track, "--decisions", str(decisions), "--seed", str(seed)]
-        words += ["--games", "100", *["--threads", "1"] * self.threads]
-        words += ["--file", f"{path}.pt", "--curve", f"{path}.curve"]
+        words += ["--games", "100", "--file", f"{path}.pt", "--curve", f"{path}.curve"]
         spec = f"python:{self.file}:{self.agent},file={path}.pt"
         return Run(path, spec, words, decisions)
 
@@ -124,7 +121,7 @@ METHODS: dict[str, Fixed | Script | Train] = {
     "sb3": Script("docs/recipes/sb3_self_play.py", "ModelAgent"),
     "one_file_ppo": Script("agents/one_file_ppo.py", "NetworkAgent", tracks=TRACKS),
     "one_file_td": Script("agents/one_file_td.py", "ValueAgent", tracks=TRACKS),
-    "torchrl_ppo": Script("docs/recipes/torchrl_ppo.py", "NetworkAgent", threads=True),
+    "torchrl_ppo": Script("docs/recipes/torchrl_ppo.py", "NetworkAgent"),
     "dqn": Script("docs/recipes/tianshou_dqn.py", "TianshouAgent", SHORT),
     "td": Train("td"),
     "alphazero": Train("alphazero", SHORT),

@@ -78,7 +78,7 @@ class CudaBatch:
         board: a name, a path, a `Board`, or a pool from which each episode's seed draws.
         autoreset: start a finished game's next episode within the step that ended it.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
-        observation: "float32", "uint8" or None; afterstates are for CPUs only.
+        observation: "float32", "uint8" or None; the others are for CPUs only.
         see_board: append the board features to each observation.
         check: raise an error for an illegal move before any game is played. It waits for the GPU
             in each step. Without it, illegal moves are ignored, as by `Batch`.

@@ -50,7 +50,7 @@ def files_of_agents(agents: Iterable[Agent]) -> Files:
 
 
 def entry_of(files: Files, name: str) -> Files:
-    """Return the entries of `files` whose key is `name`, a spec, or begins with `name=`.
+    """Return the entries of `files` with the key `name`, a spec, or a key that begins `name=`.
 
     Values are SHA-256; without such a key the result is empty.
     """

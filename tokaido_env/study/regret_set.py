@@ -314,7 +314,7 @@ def _check_boards(where: str, loaded: RegretSet) -> None:
 
 
 def _check_positions(where: str, loaded: RegretSet) -> None:
-    """Check that a game can reach the states, whose numbers kernels use as indices."""
+    """Check that a game can reach the states: kernels use their numbers as indices."""
     boards, which = loaded.boards, loaded.board.astype(np.int64)
     shapes = loaded.states.shape == which.shape == (which.size,)
     if not shapes or not ((which >= 0) & (which < len(boards))).all():

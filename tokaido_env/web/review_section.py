@@ -112,7 +112,7 @@ def moments_of(
 ) -> list[dict[str, Any]]:
     """Return up to three moments worth a look: `title`, `text` and the event's index, `event`.
 
-    They are the decision of `players`, seats, that lost most, of those whose loss exceeds its 95 %
+    They are the decision of `players`, seats, that lost most, if its loss exceeds its 95 %
     interval, the luckiest chance event, and the turning point, after which the winner's win
     probability stays above one half. `names` has both players, and `sentences` the text of each
     event of the one game.
