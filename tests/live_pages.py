@@ -29,6 +29,13 @@ def click(browser: Browser, name: str) -> None:
     button.click()
 
 
+def until_shown(browser: Browser, served: Served) -> None:
+    """Wait until the page shows the present state; two states can look alike."""
+    version = served.live_game.version
+    page = wait_for(browser, "[data-version]")
+    until(browser, lambda b: int(page.get_attribute("data-version")) >= version)
+
+
 def act_and_wait(browser: Browser, served: Served, act: Any) -> None:
     """Act, and wait until no agent thinks and the page shows the result."""
     before = served.live_game.version
@@ -37,6 +44,7 @@ def act_and_wait(browser: Browser, served: Served, act: Any) -> None:
     state = served.live_game.state()
     while state["waits_for"] == "agent":
         state = served.live_game.state(state["version"], 5)
+    until_shown(browser, served)
     until(
         browser,
         lambda b: (

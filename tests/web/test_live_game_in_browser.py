@@ -14,6 +14,7 @@ from live_pages import (
     play_first,
     press,
     text,
+    until_shown,
     wait_for,
 )
 from positions import verified
@@ -255,6 +256,7 @@ def until_reviewed(browser: Browser, served: Served) -> Any:
     """Wait for the whole review and return it."""
     game = served.live_game
     until(browser, lambda b: game.state()["review"] and not game.state()["jobs"])
+    until_shown(browser, served)
     return game.state()["review"]
 
 

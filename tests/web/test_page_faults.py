@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tokaido_env import Game
+from tokaido_env.agents.registry import make
 from tokaido_env.record import load
 from tokaido_env.web.game_file import GameFile
 from tokaido_env.web.game_session import HUMAN, Session
@@ -232,15 +233,23 @@ def test_rematch_and_load__keep_an_opponent_that_is_an_object() -> None:
 
 
 def test_review__grows_and_can_be_skipped() -> None:
-    game = started(HUMAN, "random", advisor="champion:sims=4")
+    advisor, looks = make("champion:sims=4"), threading.Semaphore(0)
+    act = advisor.act
+
+    def act_after_a_look(*positions: Any) -> Any:
+        assert looks.acquire(timeout=60)
+        return act(*positions)
+
+    advisor.act = act_after_a_look  # type: ignore[method-assign]
+    game = started(HUMAN, "random", advisor=advisor)
     for _ in range(20):
         play(game)
     until(game, is_turn)
     game.command("resign", {})
-    seen = []
-    state = until(game, lambda state: state["review"])
+    state, seen = until(game, lambda state: state["review"]), []
     while state["jobs"]:
         seen.append(state["review_progress"])
+        looks.release()
         state = game.state(state["version"], 5.0)
     seen.append(state["review_progress"])
     done = [judged for judged, _ in seen]
@@ -252,6 +261,7 @@ def test_review__grows_and_can_be_skipped() -> None:
     game.command("skip_review", {})
     state = game.state()
     assert (state["jobs"], state["review_progress"][0] < state["review_progress"][1]) == ([], True)  # type: ignore[index]
+    looks.release(1000)
     game.close()
 
 

@@ -16,6 +16,7 @@ from live_pages import (
     play_first,
     press,
     text,
+    until_shown,
     wait_for,
 )
 from positions import verified
@@ -99,8 +100,8 @@ def test_kept_games__are_ten_and_all_resume(opened: Browser, served: Served) -> 
     for _ in range(11):
         served.live_game.command("new_game", {"seats": [HUMAN, "greedy"]})
         wanted = served.live_game.state()["game"]
-        wait_for(opened, ".choices button")
-        time.sleep(0.1)
+        until(opened, lambda b: served.live_game.state()["waits_for"] == "human")
+        until_shown(opened, served)
         press(opened, "1")
         until(
             opened, lambda b, wanted=wanted: wanted in [one["id"] for one in b.execute_script(KEPT)]

@@ -164,6 +164,7 @@ class LiveGame extends Frames {
     if (!state.is_chosen && before.is_chosen !== false) showStart(this);
     else if (state.is_chosen && !before.is_chosen) this.find("start")?.close();
     if (state.can_undo) this.attempt(() => this.keepGame());
+    this.el.dataset.version = state.version; // for programs that drive the page
     this.shown?.();
   }
 
