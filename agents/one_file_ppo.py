@@ -7,16 +7,12 @@
 One network plays both seats of many games. A value is the expected result of the player to decide,
 and a player may decide several times in a row. So the advantages flip the sign of the next value
 only where another player decides next (`TimeStep.next_player`). The rest is PPO (Schulman et al.
-2017) with masked actions (Huang and Ontañón 2020).
-
-On the tracks `raw` and `geometry` the network reads these observations. On `afterstates` it reads
-the inputs of our networks, and scores each action by its afterstate; a rollout takes 0.9 GB.
+2017) with masked actions (Huang and Ontañón 2020). On the track `afterstates` the network scores
+each action by its afterstate; a rollout takes 0.9 GB.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +30,8 @@ from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.features.afterstate_observation import N_AFTERSTATE, N_OBSERVED
 from tokaido_env.features.geometry_features import N_GEOMETRY
-from tokaido_env.learn.budget import Budget
+from tokaido_env.learn.action_scores import ActionScores
+from tokaido_env.learn.training_script import Budget, save_and_play, training_options
 from tokaido_env.observers import ObservationFormat, masks, observe
 
 GAMES, STEPS = 1024, 64  # of a rollout
@@ -62,28 +59,10 @@ class Settings(NamedTuple):
 DEFAULTS = Settings()
 
 
-class ActionScores(nn.Module):
-    """Scores each action by its afterstate in the context of the state, and by its id."""
-
-    def __init__(self, width: int, units: int = 32) -> None:
-        super().__init__()
-        self.afterstate, self.context = nn.Linear(N_AFTERSTATE, units), nn.Linear(width, units)
-        self.score, self.by_id = nn.Linear(units, 1), nn.Linear(width, N_ACTIONS)
-        nn.init.orthogonal_(self.by_id.weight, 0.01)
-
-    def forward(self, hidden: Tensor, actions: Tensor) -> Tensor:
-        """Return scores (n, N_ACTIONS), from actions (n, N_ACTIONS, N_AFTERSTATE)."""
-        units = torch.relu(self.afterstate(actions) + self.context(hidden)[:, None])
-        scores: Tensor = self.score(units).squeeze(2) + self.by_id(hidden)
-        return scores
-
-
 class Network(nn.Module):
     """Computes log-probabilities of actions and the value for the player to decide, -1 to 1.
 
-    Args:
-        inputs: one of `FORMATS`; with N_OBSERVED actions are scored by their afterstates.
-        width: units of each layer.
+    With N_OBSERVED of the numbers of `inputs` in `FORMATS` it scores actions by their afterstates.
     """
 
     def __init__(self, inputs: int = N_FEATURES, width: int = 256) -> None:
@@ -99,10 +78,8 @@ class Network(nn.Module):
     def forward(self, observation: Tensor, mask: Tensor, *actions: Tensor) -> tuple[Tensor, Tensor]:
         """Return log-probabilities (n, N_ACTIONS), about -1e9 if illegal, and values (n,), float32.
 
-        Args:
-            observation: float32 (n, inputs).
-            mask: bool (n, N_ACTIONS), True = legal.
-            actions: with N_OBSERVED inputs also float32 (n, N_ACTIONS, N_AFTERSTATE).
+        `observation` is float32 (n, inputs), `mask` bool (n, N_ACTIONS), True = legal, and
+        `actions`, of N_OBSERVED inputs, float32 (n, N_ACTIONS, N_AFTERSTATE).
         """
         hidden = self.trunk(observation)
         logits = self.policy(hidden, *actions).masked_fill(~mask, -1e9)
@@ -111,19 +88,13 @@ class Network(nn.Module):
 
 def tensors(observed: Any, mask: npt.NDArray[Any]) -> list[Tensor]:
     """Return the arguments of the network: observation, mask and, if there are any, actions."""
-    legal = torch.as_tensor(mask) > 0
-    if not isinstance(observed, dict):
-        return [torch.as_tensor(observed), legal]
-    return [torch.as_tensor(observed["observation"]), legal, torch.as_tensor(observed["actions"])]
+    parts = observed if isinstance(observed, dict) else {"observation": observed}
+    first, *actions = (torch.as_tensor(parts[n]) for n in ("observation", "actions") if n in parts)
+    return [first, torch.as_tensor(mask) > 0, *actions]
 
 
 class NetworkAgent(Agent):
-    """Plays the likeliest action of a network.
-
-    Args:
-        file: the weights of a network, from `--file`.
-        network: the network itself, instead of a file.
-    """
+    """Plays the likeliest action of a network, given or from the weights of `--file`."""
 
     spec = "one_file_ppo"
 
@@ -150,15 +121,12 @@ class Rollout:
     """
 
     def __init__(self, inputs: int = N_FEATURES) -> None:
-        def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-            return torch.zeros(STEPS, GAMES, *shape, dtype=dtype)
-
-        self.observation, self.mask = zeros(inputs), zeros(N_ACTIONS, dtype=torch.bool)
-        self.seen = [self.observation, self.mask]  # the arguments of the network
+        mask = torch.zeros(STEPS, GAMES, N_ACTIONS, dtype=torch.bool)
+        self.seen = [torch.zeros(STEPS, GAMES, inputs), mask]  # the arguments of the network
         if inputs == N_OBSERVED:
-            self.seen.append(zeros(N_ACTIONS, N_AFTERSTATE))
-        self.action, self.log_prob = zeros(dtype=torch.int64), zeros()
-        self.value, self.reward, self.sign = zeros(), zeros(), zeros()
+            self.seen.append(torch.zeros(STEPS, GAMES, N_ACTIONS, N_AFTERSTATE))
+        self.action = torch.zeros(STEPS, GAMES, dtype=torch.int64)
+        self.log_prob, self.value, self.reward, self.sign = torch.zeros(4, STEPS, GAMES)
 
     def advantages(self, last: Tensor, gae_lambda: float) -> Tensor:
         """Return the generalised advantages, float32 (STEPS, GAMES), with the `last` values."""
@@ -178,13 +146,12 @@ def collect(network: Network, batch: Batch, timestep: Any, rollout: Rollout) -> 
         log_probs, value = network(*seen)
         action = torch.multinomial(log_probs.exp(), 1).squeeze(1)
         timestep = batch.step(action.numpy())
-        reward = timestep.reward[batch.all_games, timestep.player]
         ended, same = timestep.next_player < 0, timestep.next_player == timestep.player
         for stored, tensor in zip(rollout.seen, seen, strict=True):
             stored[t] = tensor
         rollout.action[t], rollout.value[t] = action, value
         rollout.log_prob[t] = log_probs.gather(1, action[:, None]).squeeze(1)
-        rollout.reward[t] = torch.as_tensor(reward)
+        rollout.reward[t] = torch.as_tensor(timestep.reward[batch.all_games, timestep.player])
         rollout.sign[t] = torch.as_tensor(np.where(ended, 0.0, np.where(same, 1.0, -1.0)))
     return timestep
 
@@ -194,7 +161,7 @@ def learn(network: Network, optimizer: Any, rollout: Rollout, last: Tensor, s: S
     advantages = rollout.advantages(last, s.gae_lambda)
     columns = rollout.action, rollout.log_prob, advantages, advantages + rollout.value
     flat = [tensor.flatten(0, 1) for tensor in (*columns, *rollout.seen)]
-    has_choice = rollout.mask.sum(dim=2).flatten() > 1  # a single legal action teaches nothing
+    has_choice = rollout.seen[1].sum(dim=2).flatten() > 1  # a single legal action teaches nothing
     losses = []
     for _ in range(EPOCHS):
         for rows in torch.split(torch.randperm(STEPS * GAMES), MINIBATCH_SIZE):
@@ -221,8 +188,7 @@ def train(budget: Budget, seed: int, track: str = "raw", settings: Settings = DE
     torch.manual_seed(seed)
     see_board = track == "raw" and len(BoardPool.load(settings.board)) > 1
     inputs = TRACKS[track] + N_BOARD_FEATURES * see_board
-    observation, see_board = FORMATS[inputs]
-    batch = Batch(GAMES, settings.board, observation=observation, see_board=see_board)
+    batch = Batch(GAMES, settings.board, observation=FORMATS[inputs][0], see_board=see_board)
     network, rollout = Network(inputs, settings.width), Rollout(inputs)
     agent, greedy = NetworkAgent(network=network), make("greedy")
     optimizer = torch.optim.Adam(network.parameters(), eps=1e-5)
@@ -241,28 +207,13 @@ def train(budget: Budget, seed: int, track: str = "raw", settings: Settings = DE
     return network
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Train a network and play a match against `greedy`."""
-    parser = argparse.ArgumentParser(description="PPO in self-play in one file.")
-    Budget.add_options(parser, decisions=50 * STEPS * GAMES)
-    track = "what the network reads (default: raw)"
-    parser.add_argument("--track", choices=TRACKS, default="raw", help=track)
-    parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
-    for name, value in DEFAULTS._asdict().items():
-        about = f"see `Settings` (default: {value})"
-        option = f"--{name.replace('_', '-')}"
-        parser.add_argument(option, type=type(value), default=value, help=about)
-    games = "games of the match, an even number (default: 4000)"
-    parser.add_argument("--games", type=int, default=4000, help=games)
-    parser.add_argument("--file", help="file for the weights (default: none)")
+    parser = training_options("PPO in self-play.", 50 * STEPS * GAMES, TRACKS, "raw", DEFAULTS)
     given = parser.parse_args(arguments)
     settings = Settings(*(getattr(given, name) for name in Settings._fields))
     network = train(Budget.of(given), given.seed, given.track, settings)
-    if given.file:
-        torch.save(network.state_dict(), given.file)
-    match = play_match(NetworkAgent(network=network), make("greedy"), given.games, given.seed)
-    low, high = match.interval
-    print(f"against greedy: {match.score:.1%} ({low:.1%} - {high:.1%}, {given.games:,} games)")
+    save_and_play(given, network, NetworkAgent(network=network))
 
 
 if __name__ == "__main__":

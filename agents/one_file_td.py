@@ -10,7 +10,6 @@ Each target is a mean of the game's result and the values in between (TD(λ); Te
 
 from __future__ import annotations
 
-import argparse
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from tokaido_env.core.state import END_CAP
 from tokaido_env.features.afterstates import DECISION, END, AfterstateInputs, Afterstates
 from tokaido_env.features.geometry_features import N_GEOMETRY
 from tokaido_env.features.network_inputs import N_INPUTS
-from tokaido_env.learn.budget import Budget
+from tokaido_env.learn.training_script import Budget, save_and_play, training_options
 from tokaido_env.observers import afterstates
 
 MINIBATCH_SIZE, MAX_GRAD_NORM, SCORE_EVERY = 1024, 1.0, 10
@@ -197,23 +196,11 @@ def train(
 
 def main(arguments: list[str] | None = None) -> None:
     """Train a network and play a match against `greedy`."""
-    parser = argparse.ArgumentParser(description="TD(λ) in self-play in one file.")
-    Budget.add_options(parser, decisions=3_000_000)
-    parser.add_argument("--track", choices=TRACKS, default="afterstates", help="see `TRACKS`")
-    parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
-    for name, value in DEFAULTS._asdict().items():
-        option, about = f"--{name.replace('_', '-')}", f"see `Settings` (default: {value})"
-        parser.add_argument(option, type=type(value), default=value, help=about)
-    parser.add_argument("--games", type=int, default=4000, help="games of the match, even")
-    parser.add_argument("--file", help="file for the weights")
+    parser = training_options("TD(λ) in self-play.", 3_000_000, TRACKS, "afterstates", DEFAULTS)
     given = parser.parse_args(arguments)
     settings = Settings(*(getattr(given, name) for name in Settings._fields))
     network = train(Budget.of(given), given.seed, given.track, settings)
-    if given.file:
-        torch.save(network.state_dict(), given.file)
-    match = play_match(ValueAgent(network=network), make("greedy"), given.games, given.seed)
-    low, high = match.interval
-    print(f"against greedy: {match.score:.1%} ({low:.1%} - {high:.1%}, {given.games:,} games)")
+    save_and_play(given, network, ValueAgent(network=network))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ WRITERS = {
     "tokaido_env/web/game_file.py": "the lock that `tokaido play` takes",
 }
 POSIX_ALONE = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "readline", "syslog"}
-LEARNERS = ("alphazero", "budget", "checkpoint", "metrics", "network", "run", "td")
+LEARNERS = ("action_scores", "alphazero", "metrics", "network", "run", "td", "training_script")
 # Modules that may import an optional dependency at their top level.
 WITH_OPTIONAL = {
     "tokaido_env/sb3.py": {"stable_baselines3"},

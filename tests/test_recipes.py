@@ -76,7 +76,7 @@ def test_script__trains_on_each_track_and_its_agent_plays_from_a_file(
     package, agent, inputs = TRACKED[script]
     pytest.importorskip(package)
     torch = pytest.importorskip("torch")
-    from tokaido_env.learn.budget import Budget
+    from tokaido_env.learn.training_script import Budget
 
     monkeypatch.syspath_prepend(str((ROOT / script).parent))
     module: Any = importlib.import_module(Path(script).stem)

@@ -109,7 +109,7 @@ def train_by(script: str, seed: int, folder: Path) -> None:
     pytest.importorskip(TRACKED[script][0])
     sys.path.insert(0, str((ROOT / script).parent))
     module: Any = importlib.import_module(Path(script).stem)
-    budget = pytest.importorskip("tokaido_env.learn.budget").Budget(1000)
+    budget = pytest.importorskip("tokaido_env.learn.training_script").Budget(1000)
     with pytest.MonkeyPatch.context() as patch:
         for name in SMALL.keys() & vars(module).keys():
             patch.setattr(module, name, SMALL[name])

@@ -14,7 +14,6 @@ networks, and scores each action from the features of its afterstate.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from typing import Any
 
@@ -28,11 +27,10 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.registry import make
-from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.features.afterstate_observation import N_AFTERSTATE, N_OBSERVED
-from tokaido_env.learn.budget import Budget
+from tokaido_env.features.afterstate_observation import N_OBSERVED
+from tokaido_env.learn.action_scores import ActionScores
+from tokaido_env.learn.training_script import Budget, save_and_play, training_options
 from tokaido_env.observers import masks, observe
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.spaces import action_space, observation_space
@@ -41,22 +39,6 @@ GAMES, STEPS, MINIBATCH, EPOCHS = 512, 32, 2048, 3
 LEARNING_RATE, ENTROPY_COEF, WIDTH = 1e-3, 0.005, 256
 SLOTS, SNAPSHOT_EVERY = 8, 10  # opponents at a time, half of them past; updates
 TRACKS: dict[str, Any] = {"raw": "float32", "afterstates": "afterstates"}
-
-
-class ActionScores(nn.Module):
-    """Scores each action by its afterstate in the context of the state, and by its id."""
-
-    def __init__(self, width: int, units: int = 32) -> None:
-        super().__init__()
-        self.afterstate, self.context = nn.Linear(N_AFTERSTATE, units), nn.Linear(width, units)
-        self.score, self.by_id = nn.Linear(units, 1), nn.Linear(width, N_ACTIONS)
-        nn.init.orthogonal_(self.by_id.weight, 0.01)
-
-    def forward(self, hidden: Tensor, actions: Tensor) -> Tensor:
-        """Return scores (n, N_ACTIONS), from actions (n, N_ACTIONS, N_AFTERSTATE)."""
-        units = torch.relu(self.afterstate(actions) + self.context(hidden)[:, None])
-        scores: Tensor = self.score(units).squeeze(2) + self.by_id(hidden)
-        return scores
 
 
 class Unchanged(BaseFeaturesExtractor):
@@ -196,22 +178,10 @@ def train(budget: Budget, seed: int, track: str) -> Any:
 
 def main() -> None:
     """Train and play a match."""
-    parser = argparse.ArgumentParser(description="MaskablePPO against a pool of past selves.")
-    add = parser.add_argument
-    Budget.add_options(parser, decisions=2_000_000)
-    track = "inputs of the network: the observation or also afterstates (default: raw)"
-    add("--track", choices=TRACKS, default="raw", help=track)
-    add("--seed", type=int, default=1, help="random seed (default: 1)")
-    add("--file", help="file for the weights (default: none)")
-    add("--games", type=int, default=4000, help="games of the match, even (default: %(default)s)")
-    options = parser.parse_args()
+    about = "MaskablePPO against a pool of past selves."
+    options = training_options(about, 2_000_000, TRACKS).parse_args()
     policy = train(Budget.of(options), options.seed, options.track)
-    if options.file:
-        torch.save(policy.state_dict(), options.file)
-    agent = ModelAgent(policy=policy, track=options.track)
-    match = play_match(agent, make("greedy"), options.games, options.seed)
-    low, high = match.interval
-    print(f"against greedy: {match.score:.1%} ({low:.1%} - {high:.1%}, {options.games:,} games)")
+    save_and_play(options, policy, ModelAgent(policy=policy, track=options.track))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ networks, and scores each action from the features of its afterstate; the buffer
 
 from __future__ import annotations
 
-import argparse
 from contextlib import suppress
 from typing import Any
 
@@ -33,35 +32,18 @@ from tianshou.trainer import OffPolicyTrainerParams
 from torch import Tensor, nn
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.registry import make
-from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.rng import game_seed
-from tokaido_env.features.afterstate_observation import N_AFTERSTATE, N_OBSERVED
-from tokaido_env.learn.budget import Budget
+from tokaido_env.features.afterstate_observation import N_OBSERVED
+from tokaido_env.learn.action_scores import ActionScores
+from tokaido_env.learn.training_script import Budget, save_and_play, training_options
 from tokaido_env.observers import masks, observe
 
 GAMES, COLLECTED, BATCH, GRADIENT_STEPS = 16, 1600, 256, 0.05
 EXPLORATION, LEARNING_RATE, TARGET_EVERY, HORIZON = (1.0, 0.05), 5e-4, 300, 20
 TRACKS: dict[str, Any] = {"raw": "float32", "afterstates": "afterstates"}
 SIZES = {"raw": N_FEATURES, "afterstates": N_OBSERVED}
-
-
-class ActionScores(nn.Module):
-    """Scores each action by its afterstate in the context of the state, and by its id."""
-
-    def __init__(self, width: int, units: int = 32) -> None:
-        super().__init__()
-        self.afterstate, self.context = nn.Linear(N_AFTERSTATE, units), nn.Linear(width, units)
-        self.score, self.by_id = nn.Linear(units, 1), nn.Linear(width, N_ACTIONS)
-        nn.init.orthogonal_(self.by_id.weight, 0.01)
-
-    def forward(self, hidden: Tensor, actions: Tensor) -> Tensor:
-        """Return scores (n, N_ACTIONS), from actions (n, N_ACTIONS, N_AFTERSTATE)."""
-        units = torch.relu(self.afterstate(actions) + self.context(hidden)[:, None])
-        scores: Tensor = self.score(units).squeeze(2) + self.by_id(hidden)
-        return scores
 
 
 class QNetwork(nn.Module):
@@ -191,25 +173,11 @@ def train(budget: Budget, seed: int, track: str = "raw") -> QNetwork:
 
 
 def main() -> None:
-    """Train and play matches."""
-    parser = argparse.ArgumentParser(description="DQN with action masks with Tianshou.")
-    Budget.add_options(parser, decisions=100_000)
-    track = "inputs of the network: the observation or also afterstates (default: raw)"
-    parser.add_argument("--track", choices=TRACKS, default="raw", help=track)
-    parser.add_argument("--file", help="file for the weights (default: none)")
-    parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
-    parser.add_argument(
-        "--games", type=int, default=2000, help="games per match, even (default: %(default)s)"
-    )
-    options = parser.parse_args()
+    """Train and play a match."""
+    about = "DQN with action masks with Tianshou."
+    options = training_options(about, 100_000, TRACKS).parse_args()
     network = train(Budget.of(options), options.seed, options.track)
-    if options.file:
-        torch.save(network.state_dict(), options.file)
-    agent = TianshouAgent(network=network)
-    for opponent in ("random", "greedy"):
-        match = play_match(agent, make(opponent), options.games, options.seed)
-        low, high = match.interval
-        print(f"against {opponent}: {match.score:.1%} ({low:.1%} - {high:.1%})")
+    save_and_play(options, network, TianshouAgent(network=network))
 
 
 if __name__ == "__main__":

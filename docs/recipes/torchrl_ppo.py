@@ -14,7 +14,6 @@ networks, and scores each action from the features of its afterstate.
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numba
@@ -23,19 +22,18 @@ import numpy.typing as npt
 import torch
 from tensordict import TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictSequential
-from torch import Tensor, nn
+from torch import nn
 from torchrl.collectors import Collector
 from torchrl.modules import MaskedCategorical, ProbabilisticActor
 from torchrl.objectives import ClipPPOLoss
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.registry import make
-from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.features.afterstate_observation import N_AFTERSTATE, N_OBSERVED
-from tokaido_env.learn.budget import Budget
+from tokaido_env.features.afterstate_observation import N_OBSERVED
+from tokaido_env.learn.action_scores import ActionScores
+from tokaido_env.learn.training_script import Budget, save_and_play, training_options
 from tokaido_env.observers import masks, observe
 from tokaido_env.torchrl import TokaidoDuoEnv, value_sign
 
@@ -43,22 +41,6 @@ GAMES, STEPS, EPOCHS, MINIBATCH = 256, 64, 4, 1024
 LEARNING_RATE, LAMBDA = 1e-3, 0.95
 FIRST = "module.0.module.0.module.0.weight"  # the first layer of an actor
 TRACKS: dict[str, Any] = {"raw": "float32", "afterstates": "afterstates"}
-
-
-class ActionScores(nn.Module):
-    """Scores each action by its afterstate in the context of the state, and by its id."""
-
-    def __init__(self, width: int, units: int = 32) -> None:
-        super().__init__()
-        self.afterstate, self.context = nn.Linear(N_AFTERSTATE, units), nn.Linear(width, units)
-        self.score, self.by_id = nn.Linear(units, 1), nn.Linear(width, N_ACTIONS)
-        nn.init.orthogonal_(self.by_id.weight, 0.01)
-
-    def forward(self, hidden: Tensor, actions: Tensor) -> Tensor:
-        """Return scores (n, N_ACTIONS), from actions (n, N_ACTIONS, N_AFTERSTATE)."""
-        units = torch.relu(self.afterstate(actions) + self.context(hidden)[..., None, :])
-        scores: Tensor = self.score(units).squeeze(-1) + self.by_id(hidden)
-        return scores
 
 
 class NetworkAgent(Agent):
@@ -175,29 +157,18 @@ def train(
 
 def main() -> None:
     """Train and play a match."""
-    parser = argparse.ArgumentParser(description="Masked PPO by self-play with TorchRL.")
-    add = parser.add_argument
-    Budget.add_options(parser, decisions=92 * GAMES * STEPS)
-    track = "inputs of the network: the observation or also afterstates (default: raw)"
-    add("--track", choices=TRACKS, default="raw", help=track)
-    add("--seed", type=int, default=1, help="random seed (default: 1)")
-    board = "board, or pool such as family:train/1000 (default: shikoku)"
-    add("--board", default="shikoku", help=board)
-    add("--width", type=int, default=256, help="units of a layer (default: 256)")
-    add("--file", help="file for the weights (default: none)")
-    add("--threads", type=int, default=1, help="threads (default: 1)")
-    add("--games", type=int, default=4000, help="games of the match, even (default: %(default)s)")
+    about = "Masked PPO by self-play with TorchRL."
+    parser = training_options(about, 92 * GAMES * STEPS, TRACKS)
+    board = "board, or pool such as family:train/1000"
+    parser.add_argument("--board", default="shikoku", help=board)
+    parser.add_argument("--width", type=int, default=256, help="units of a layer")
+    parser.add_argument("--threads", type=int, default=1, help="threads")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     numba.set_num_threads(min(options.threads, numba.config.NUMBA_NUM_THREADS))
-    about = options.seed, options.board, options.width, options.track
-    actor = train(Budget.of(options), *about)
-    if options.file:
-        torch.save(actor.state_dict(), options.file)
-    agent = NetworkAgent(actor=actor)
-    match = play_match(agent, make("greedy"), options.games, options.seed)
-    low, high = match.interval
-    print(f"against greedy: {match.score:.1%} ({low:.1%} - {high:.1%}, {options.games:,} games)")
+    given = options.seed, options.board, options.width, options.track
+    actor = train(Budget.of(options), *given)
+    save_and_play(options, actor, NetworkAgent(actor=actor))
 
 
 if __name__ == "__main__":

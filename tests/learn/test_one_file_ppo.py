@@ -12,8 +12,8 @@ import torch
 from tokaido_env import Batch
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.learn.budget import Budget
 from tokaido_env.learn.network import deterministic, torch_threads
+from tokaido_env.learn.training_script import Budget
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "agents"))
 
@@ -45,8 +45,8 @@ def test_collect__records_what_was_played() -> None:
     ppo.collect(network, batch, batch.reset(seed=3), rollout)
     turn = other.reset(seed=3)
     for t in range(ppo.STEPS):
-        assert np.array_equal(rollout.observation[t].numpy(), turn.observation)
-        assert np.array_equal(rollout.mask[t].numpy(), turn.mask.astype(bool))
+        assert np.array_equal(rollout.seen[0][t].numpy(), turn.observation)
+        assert np.array_equal(rollout.seen[1][t].numpy(), turn.mask.astype(bool))
         mover = turn.mover.copy()
         turn = other.step(rollout.action[t].numpy())
         ends = turn.terminated

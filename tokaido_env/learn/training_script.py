@@ -1,14 +1,20 @@
-"""The budget of a training script: decisions or minutes, with weights and figures on the way."""
+"""What training scripts share: a budget of decisions or minutes, options, and a last match."""
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
+
+from tokaido_env.agent import Agent
+from tokaido_env.agents.registry import make
+from tokaido_env.arena.tournament import play_match
 
 
 class Budget:
@@ -69,19 +75,47 @@ class Budget:
                 self._events.add_scalar(name, value, self.decisions)
 
     @classmethod
-    def add_options(cls, parser: argparse.ArgumentParser, decisions: int) -> None:
-        """Add `--decisions`, with this default, `--minutes`, `--curve` and `--log` to a parser."""
-        budget = parser.add_mutually_exclusive_group()
-        count = "decisions of the training, rounded up to whole updates (default: %(default)s)"
-        budget.add_argument("--decisions", type=int, default=decisions, help=count)
-        minutes = "duration of the training, instead of decisions (default: none)"
-        budget.add_argument("--minutes", type=float, help=minutes)
-        curve = "folder for the weights at each tenth of the budget (default: none)"
-        parser.add_argument("--curve", help=curve)
-        parser.add_argument("--log", help="folder for TensorBoard (default: none)")
-
-    @classmethod
     def of(cls, options: argparse.Namespace) -> Budget:
-        """Return the budget of options that `add_options` declared; its minutes start now."""
+        """Return the budget of `training_options`; its minutes start now."""
         decisions = options.decisions if options.minutes is None else None
         return cls(decisions, options.minutes, options.curve, options.log)
+
+
+def training_options(
+    about: str, decisions: int, tracks: Iterable[str], track: str = "raw", settings: Any = None
+) -> argparse.ArgumentParser:
+    """Return a parser of the options that all training scripts have.
+
+    Args:
+        about: what the script does.
+        decisions: of a training by default.
+        tracks: what the network can read.
+        track: the default one.
+        settings: a named tuple of defaults; each field is an option.
+    """
+    show_defaults = argparse.ArgumentDefaultsHelpFormatter
+    parser = argparse.ArgumentParser(description=about, formatter_class=show_defaults)
+    add, budget = parser.add_argument, parser.add_mutually_exclusive_group()
+    count = "decisions of the training, rounded up to whole updates"
+    budget.add_argument("--decisions", type=int, default=decisions, help=count)
+    minutes = "duration of the training, instead of decisions"
+    budget.add_argument("--minutes", type=float, help=minutes)
+    add("--curve", help="folder for the weights at each tenth of the budget")
+    add("--log", help="folder for TensorBoard")
+    add("--track", choices=tracks, default=track, help="what the network reads")
+    add("--seed", type=int, default=1, help="random seed")
+    for name, value in settings._asdict().items() if settings else ():
+        option = f"--{name.replace('_', '-')}"
+        add(option, type=type(value), default=value, help=f"see {type(settings).__name__}")
+    add("--games", type=int, default=4000, help="games of the match at the end, even")
+    add("--file", help="file for the weights")
+    return parser
+
+
+def save_and_play(options: argparse.Namespace, network: nn.Module, agent: Agent) -> None:
+    """Save a trained network to `--file`, and print the result of its agent against `greedy`."""
+    if options.file:
+        torch.save(network.state_dict(), options.file)
+    match = play_match(agent, make("greedy"), options.games, options.seed)
+    low, high = match.interval
+    print(f"against greedy: {match.score:.1%} ({low:.1%} - {high:.1%}, {options.games:,} games)")

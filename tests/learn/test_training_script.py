@@ -1,4 +1,4 @@
-"""Tests of `tokaido_env.learn.budget`."""
+"""Tests of `tokaido_env.learn.training_script`."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
-from tokaido_env.learn.budget import Budget
+from tokaido_env.learn.training_script import Budget
 
 
 def test_budget__counts_decisions_and_saves_each_tenth(tmp_path: Path) -> None:
