@@ -13,6 +13,7 @@ from tokaido_env.learn.settings import AlphaZeroSettings, RunSettings, TdSetting
 
 TINY: dict[str, Any] = {
     **{"updates": 1, "games": 4, "minibatch_size": 64, "width": 8, "threads": 1},
+    "rate_every": 0,
 }
 """Settings of a run of `td` that takes less than a second."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from networks import SMALL, random_policy
+from networks import SMALL, counting_policy, random_policy
 from short_run import SHORT, contents, metrics, options_of, train as main
 
 from tokaido_env.agents import make
@@ -37,7 +37,7 @@ POOL = BoardPool.load("shikoku")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
     """Samples of 24 games of a small search."""
     path = tmp_path_factory.mktemp("policies") / "policy"
-    ValueNetwork(SMALL).to_policy().save(path)
+    counting_policy().save(path)
     return SelfPlayGames(POOL, 24, 50, 0.3, 0.1).samples(make(f"policy_search:{path},sims=3"))
 
 

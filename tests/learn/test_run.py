@@ -342,12 +342,20 @@ def test_run__starts_from_random_weights(tmp_path: Path) -> None:
     """The seed draws them; a position is as good for one as for the other."""
     policies = []
     for seed in (0, 1):
-        short: Any = {"start_from": "random", "learning_rate": 1e-9, "rate_every": 0, "seed": seed}
+        short: Any = {"learning_rate": 1e-9, "rate_every": 0, "seed": seed}
         runs.begin(tmp_path / f"{seed}", replace(SHORT["td"], **short, updates=1))
         assert runs.train(tmp_path / f"{seed}")
         policies.append(Policy.load(tmp_path / f"{seed}" / "last").tensors)
     assert all(np.abs(tensors["value.weight"]).max() < 1e-6 for tensors in policies)
     assert (policies[0]["first.weight"] != policies[1]["first.weight"]).mean() > 0.99
+
+
+def test_run__has_no_ratings_on_boards_without_a_ladder(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    runs.begin(run, TdSettings(**TINY | {"rate_every": 1, "board": "shikoku_art"}))
+    assert runs.train(run)
+    assert not any("rating/elo" in line for line in metrics(run))
+    assert (run / "best").read_bytes() == (run / "last").read_bytes()
 
 
 def test_train__refuses_wrong_settings_before_creating_a_folder(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from networks import SMALL
+from networks import counting_policy
 
 from tokaido_env import Game
 from tokaido_env.agents import make
@@ -17,12 +17,11 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.rng import agent_keys, game_seed
 from tokaido_env.core.state import CHANCE_PHASES
-from tokaido_env.learn.network import ValueNetwork
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
 from tokaido_env.learn.selfplay_games import SelfPlayGames, sample_rows
 
 POOL = BoardPool.load("shikoku")
-POLICY = ValueNetwork(SMALL).to_policy()  # plays like the heuristic
+POLICY = counting_policy()
 Play = Callable[..., Samples]
 
 

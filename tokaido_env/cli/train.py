@@ -178,12 +178,14 @@ def _train(folder: Path, options: Train) -> int:
         again = f"tokaido train --resume {quote(str(folder))}"
         print(f"Interrupted and saved. Continue with: {again}")
         return 128 + stopped_by  # as shells report it: 130 after Ctrl-C, 143 after SIGTERM
-    best = "the highest rating" if settings.rate_every else "the same: without --rate-every"
+    ladder = load_ladder(settings)
+    best = "the same: the run has no ratings" if ladder is None else "the highest rating"
     print(f"policies  {folder}/last, {folder}/best ({best})")
     logs = quote(str(folder / "tb"))
     print(f"logs      tensorboard --logdir {logs}, and {folder}/metrics.jsonl")
-    ladder = load_ladder(settings)
-    if ladder is not None:
+    if ladder is None and settings.rate_every:
+        print(f"Elo       none: no ladder is for {settings.board}; --ladder FILE rates on yours")
+    elif ladder is not None:
         print(f"Elo       {curve_line(folder)}")
         if find_spec("matplotlib"):
             print(f"curve     {write_curve(folder, ladder)}")

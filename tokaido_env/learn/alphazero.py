@@ -1,12 +1,12 @@
 """AlphaZero (Silver et al. 2018) on afterstates: rounds of self-play, training and a match.
 
 Self-play: a search with the incumbent's network plays shards of whole games. The first incumbent is
-the network to start from or an untrained one, which plays like the heuristic. Training: the network
-continues from the round before, on the positions of the newest rounds, at decisions and chance
-nodes. Its values learn a mean of search value and game result, and at decisions the softmax of its
-afterstate values learns the shares of the search's visits: values alone hardly order actions that
-differ little. Promotion match: the new network plays paired games against the incumbent until the
-better one is known. It becomes the incumbent unless it is shown to be worse.
+the network to start from or an untrained one. Training: the network continues from the round
+before, on the positions of the newest rounds, at decisions and chance nodes. Its values learn a
+mean of search value and game result, and at decisions the softmax of its afterstate values learns
+the shares of the search's visits: values alone hardly order actions that differ little. Promotion
+match: the new network plays paired games against the incumbent until the better one is known. It
+becomes the incumbent unless it is shown to be worse.
 
 Any executor plays the same bytes, and existing shards are not played again. `metrics.jsonl` lists,
 for each round, its training shards in order with their SHA-256, and the SHA-256 of its policy.

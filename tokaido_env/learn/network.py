@@ -18,11 +18,9 @@ from tokaido_env.agent import Legal, States
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT
 from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import OVER
 from tokaido_env.features.afterstates import afterstates_of
-from tokaido_env.features.network_inputs import N_INPUTS, TERM_SCALES, encode_positions
-from tokaido_env.features.terms import LOG_ODDS, N_TERMS
+from tokaido_env.features.network_inputs import N_INPUTS, encode_positions
 from tokaido_env.learn.settings import RunError
 from tokaido_env.observers import masks
 
@@ -34,23 +32,20 @@ ROW_MULTIPLE = 512
 class ValueNetwork(nn.Module):
     """The trainable network of a policy, with the same tensor names.
 
+    Its weights begin random, and all of its values as 0.
+
     Args:
         sizes: widths of the layers.
-        random: begin with random weights and values of 0; otherwise values begin as the
-            heuristic's evaluation (`start_as_heuristic`).
     """
 
-    def __init__(self, sizes: LayerSizes, random: bool = False) -> None:
+    def __init__(self, sizes: LayerSizes) -> None:
         super().__init__()
         self.sizes = sizes
         self.first = nn.Linear(N_INPUTS, sizes.first)
         self.second = nn.Linear(sizes.first, sizes.second)
         self.value = nn.Linear(sizes.second, 1)
-        if random:
-            nn.init.zeros_(self.value.weight)
-            nn.init.zeros_(self.value.bias)
-        else:
-            start_as_heuristic(self)
+        nn.init.zeros_(self.value.weight)
+        nn.init.zeros_(self.value.bias)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return the values of positions as log odds / 2, float32 (n,).
@@ -74,25 +69,6 @@ class ValueNetwork(nn.Module):
         """
         tensors = {name: t.detach().cpu().numpy().copy() for name, t in self.state_dict().items()}
         return Policy(tensors, training or {})
-
-
-@torch.no_grad()
-def start_as_heuristic(network: ValueNetwork) -> None:
-    """Set the value of a network to the heuristic's evaluation, with its mean weights.
-
-    Two units of the first layer add up the terms, one for each sign of the sum. The other units
-    keep their random weights, and have outgoing weights of 0 at the end.
-    """
-    first, second, last = network.first, network.second, network.value
-    log_odds = torch.from_numpy(LOG_ODDS.mean(axis=0) / TERM_SCALES)
-    first.weight[:2], first.bias[:2], second.weight[:2], second.bias[:2] = 0.0, 0.0, 0.0, 0.0
-    first.weight[0, N_FEATURES : N_FEATURES + N_TERMS] = log_odds
-    first.weight[0, N_FEATURES + N_TERMS : N_FEATURES + 2 * N_TERMS] = -log_odds
-    first.weight[1] = -first.weight[0]
-    second.weight[:2, :2] = torch.eye(2)
-    last.weight.zero_()
-    last.bias.zero_()
-    last.weight[0, :2] = torch.tensor([0.5, -0.5])
 
 
 def evaluate_positions(

@@ -45,7 +45,7 @@ from tokaido_env.learn.run_folder import (
     load_ladder,
     load_settings,
 )
-from tokaido_env.learn.settings import RANDOM, RunError, RunSettings
+from tokaido_env.learn.settings import RunError, RunSettings
 from tokaido_env.tensor_file import read_tensors, write_tensors
 
 Figures = dict[str, Any]
@@ -172,7 +172,7 @@ class Run:
         A run with checkpoints does not need the policy to start from, which may be gone.
         """
         network = _new_network(self.settings)
-        if self.settings.start_policy and not checkpoints(self.folder):
+        if self.settings.start_from and not checkpoints(self.folder):
             self.splits = _load_start(self.settings, network)
         return network.to(_torch_device(self.settings.device))
 
@@ -302,12 +302,12 @@ def _load_tensors(
 def _new_network(settings: RunSettings) -> ValueNetwork:
     """Return an untrained network."""
     torch.manual_seed(seed32(settings.seed))
-    return ValueNetwork(settings.sizes, settings.start_from == RANDOM)
+    return ValueNetwork(settings.sizes)
 
 
 def _load_start(settings: RunSettings, network: ValueNetwork) -> list[str]:
     """Load the policy to start from; return the splits that it was trained on."""
-    start = Policy.load(settings.start_policy)
+    start = Policy.load(settings.start_from)
     load_policy(network, start)
     return splits_of(start.training)
 
@@ -332,7 +332,7 @@ def begin(folder: str | Path, settings: RunSettings) -> None:
         InUseError: if another command uses the folder.
         BoardError: if a board does not exist; LadderError if the ladder does not.
     """
-    if settings.start_policy:
+    if settings.start_from:
         _load_start(settings, _new_network(settings))
     create_folder(folder, settings)
 

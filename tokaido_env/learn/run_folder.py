@@ -164,17 +164,16 @@ def load_ladder(settings: RunSettings) -> Ladder | None:
     """Read the ladder that rates a run's policies; return None if the run has no ratings.
 
     Raises:
-        LadderError: if the ladder does not exist or does not fit; the message has the remedy.
+        LadderError: if the ladder of the settings does not exist, or is for other boards.
     """
     if not settings.rate_every:
         return None
-    path = Path(settings.ladder) if settings.ladder else ladder_for(settings.pool)
+    if settings.ladder:
+        return Ladder.load(settings.ladder, settings.board)
     try:
-        return Ladder.load(path, settings.board)
-    except LadderError as error:
-        raise LadderError(
-            f"{error}; choose another with --ladder FILE, or train without ratings: --rate-every 0"
-        ) from None
+        return Ladder.load(ladder_for(settings.pool), settings.board)
+    except LadderError:  # no shipped ladder is for these boards
+        return None
 
 
 def delete_unfinished(folder: Path) -> None:

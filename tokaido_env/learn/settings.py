@@ -17,9 +17,6 @@ from tokaido_env.files import expand_home
 MAX_DECISIONS = 2**24  # of one rollout; a decision takes about half a kilobyte
 MAX_WIDTH = 2**12  # a policy file of this width takes up to 85 MB
 
-RANDOM = "random"
-"""`start_from` random weights."""
-
 TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
 RATE = Parameter(float, 1e-9, 1)
 _NORM = Parameter(float, 1e-6, 1e6)
@@ -27,6 +24,9 @@ _NORM = Parameter(float, 1e-6, 1e6)
 _WIDTH = "units of the first layer; a multiple of 8"
 _SECOND_WIDTH = "units of the second layer; 0: width / 4"
 _CHECKPOINT_EVERY = "updates or rounds between checkpoints"
+_RATE_EVERY = (
+    "updates or rounds between ratings on the ladder, also at the end; 0: no ratings, best is last"
+)
 
 
 class RunError(ValueError):
@@ -65,8 +65,7 @@ class RunSettings:
     start_from: str = setting(
         "",
         TEXT,
-        "policy file to start from; empty: a network that plays like heuristic; random: random "
-        "weights, which know nothing",
+        "policy file to start from; empty: random weights, which know nothing",
     )
     width: int = setting(256, COUNT, _WIDTH)
     second_width: int = setting(0, Parameter(int, 0), _SECOND_WIDTH)
@@ -75,16 +74,13 @@ class RunSettings:
         2, Parameter(int, 1, 256), "PyTorch threads; the trained weights depend on it"
     )
     checkpoint_every: int = setting(1, COUNT, _CHECKPOINT_EVERY)
-    rate_every: int = setting(
-        0,
-        Parameter(int, 0),
-        "updates or rounds between ratings on the ladder, also at the end; 0: no ratings, best is "
-        "last",
-    )
+    rate_every: int = setting(0, Parameter(int, 0), _RATE_EVERY)
     rating_games: int = setting(
         400, Parameter(int, 2), "games against each of three opponents in a rating; even"
     )
-    ladder: str = setting("", TEXT, "ladder file for ratings; empty: the shipped ladder")
+    ladder: str = setting(
+        "", TEXT, "ladder file for ratings; empty: the shipped one, if it has the boards"
+    )
     games: int = setting(128, COUNT, "games played to their end")
     minibatch_size: int = setting(1024, COUNT, "positions of a minibatch")
     extra_boards: str = setting(
@@ -148,11 +144,6 @@ class RunSettings:
         return length
 
     @property
-    def start_policy(self) -> str:
-        """The path of the policy file to start from; "" for random weights or the heuristic."""
-        return "" if self.start_from == RANDOM else self.start_from
-
-    @property
     def sizes(self) -> LayerSizes:
         """The numbers of units of the network's two hidden layers."""
         return LayerSizes(self.width, self.second_width or self.width // 4)
@@ -180,7 +171,7 @@ class TdSettings(RunSettings):
     METHOD: ClassVar[str] = "td"
     LENGTH: ClassVar[str] = "updates"
 
-    updates: int = setting(150, COUNT, "updates of the network, each after new games; may grow")
+    updates: int = setting(300, COUNT, "updates of the network, each after new games; may grow")
     games: int = setting(256, COUNT, "games played to their end before each update")
     width: int = setting(128, COUNT, _WIDTH)
     second_width: int = setting(64, Parameter(int, 0), _SECOND_WIDTH)
@@ -198,6 +189,7 @@ class TdSettings(RunSettings):
     final_temperature: float = setting(0.005, Parameter(float, 0, 10), "temperature at the end")
     snapshot_every: int = setting(50, COUNT, "updates between snapshots")
     checkpoint_every: int = setting(20, COUNT, _CHECKPOINT_EVERY)
+    rate_every: int = setting(30, Parameter(int, 0), _RATE_EVERY)
 
 
 @dataclass(frozen=True)
