@@ -246,9 +246,9 @@ class Observer:
         self, args: ObserveArgs, rows: npt.NDArray[Any], cached_board: npt.NDArray[np.int32]
     ) -> None:
         if self._observation == AFTERSTATES:
-            observe_afterstates(len(rows), *args, rows)
+            observe_afterstates(*args, rows)
         elif self._observation == GEOMETRY:
-            observe_geometry(len(rows), *args, rows)
+            observe_geometry(*args, rows)
         else:
             batch_kernels.observe(*args, self._units, self._static_part, cached_board, rows)
 
@@ -294,7 +294,7 @@ class GameObserver:
         if self._observation in (GEOMETRY, AFTERSTATES):
             seats = np.array([seat], np.int8)
             write = observe_geometry if self._observation == GEOMETRY else observe_afterstates
-            write(1, _FIRST, game.boards, game.states, _NO_INFO, seats, row[None])
+            write(_FIRST, game.boards, game.states, _NO_INFO, seats, row[None])
         elif self._sees_board:
             encode_game(game.boards, game.states, 0, seat, row[:N_FEATURES])
             if self._cached_board is not game.boards:

@@ -56,7 +56,7 @@ THREADS = """
 import numba
 from tokaido_env.core.jit import parallel
 
-@parallel
+@parallel()
 def threads(games, out):
     for j in numba.prange(len(games)):
         out[j] = numba.get_thread_id()
@@ -103,7 +103,7 @@ def thread_ids(games: Any, out: Any) -> None:
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one thread only")
 def test_parallel__runs_serially_while_another_python_thread_is_in_such_a_kernel() -> None:
     """Some of Numba's threading layers would end the process."""
-    write: Any = jit.parallel(thread_ids)
+    write: Any = jit.parallel()(thread_ids)
 
     def count() -> int:
         out = np.full(5000, -1)

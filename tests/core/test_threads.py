@@ -23,7 +23,7 @@ def _fill(out: Any, taken: Any, count: int) -> None:
 
 
 def test_fetch_add__gives_each_index_to_one_thread() -> None:
-    fill: Any = jit.parallel(_fill)
+    fill: Any = jit.parallel()(_fill)
     out = np.zeros(100_000, np.int64)
     fill(out, np.zeros(1, np.int64), 4)
     assert (out == 1).all()

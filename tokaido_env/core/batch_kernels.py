@@ -69,7 +69,7 @@ def begin(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, masks: A
         masks[i] = legal(boards[infos[i]["board"]], states[i])
 
 
-@parallel
+@parallel()
 def advance(
     games: Any,
     boards: Any,
@@ -158,7 +158,7 @@ def unpack_masks(games: Any, masks: Any, words: Any) -> None:
         expand_mask(masks[games[j]], words[j])
 
 
-@parallel
+@parallel()
 def observe(
     games: Any,
     boards: Any,

@@ -3,7 +3,8 @@
 `kernel` marks a scalar function that is inlined into its callers, `subroutine` one that they call,
 `allocator` one that makes arrays. `entry` marks a function for Python callers: it is compiled on
 its first call and stored on disk. `pooled` and `parallel` are entries for several threads:
-`pooled` for coarse work, in one compiled form, `parallel` for single steps of a batch, in two.
+`pooled` for coarse work, in one compiled form, `parallel` for single steps and observations of a
+batch, in two: after a step, Numba's idle threads spin, and would keep a pool of others waiting.
 
 The choice between inlining and calling was measured (Numba 0.68, two processors). Without inlining,
 random play is 7 % slower, and `champion` about 5 %. Inlining costs little compile time, because a
@@ -157,29 +158,36 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="tokaido_env")
 
 
-def parallel(function: F) -> F:
+def parallel(*, at_least: int = PARALLEL_FROM) -> Callable[[F], F]:
     """Compile a function with an outer `prange` loop twice: serial and parallel.
 
-    The parallel form runs if the first argument has PARALLEL_FROM items and Numba may use more than
-    one thread (`numba.set_num_threads`). It never runs in a forked child, where Numba's threads do
-    not exist, nor in two Python threads at once, which Numba's threads do not support: the second
-    uses the serial form. Both forms produce the same bytes.
+    The parallel form runs if the first argument has enough items and Numba may use more than one
+    thread (`numba.set_num_threads`). It never runs in a forked child, where Numba's threads do not
+    exist, nor in two Python threads at once, which Numba's threads do not support: the second uses
+    the serial form. Both forms produce the same bytes.
+
+    Args:
+        at_least: the smallest number of items for which a call uses threads.
     """
-    serial = _compile(function, parallel=False)
-    threaded = _compile(function, parallel=True)
 
-    @functools.wraps(function)
-    def choose(*args: Any) -> Any:
-        if len(args[0]) < PARALLEL_FROM or _in_forked_child or numba.get_num_threads() == 1:
-            return serial(*args)
-        if not _threads_in_use.acquire(blocking=False):
-            return serial(*args)
-        try:
-            return threaded(*args)
-        finally:
-            _threads_in_use.release()
+    def compile_twice(function: F) -> F:
+        serial = _compile(function, parallel=False)
+        threaded = _compile(function, parallel=True)
 
-    return choose  # type: ignore[return-value]
+        @functools.wraps(function)
+        def choose(*args: Any) -> Any:
+            if len(args[0]) < at_least or _in_forked_child or numba.get_num_threads() == 1:
+                return serial(*args)
+            if not _threads_in_use.acquire(blocking=False):
+                return serial(*args)
+            try:
+                return threaded(*args)
+            finally:
+                _threads_in_use.release()
+
+        return choose  # type: ignore[return-value]
+
+    return compile_twice
 
 
 def _compile_inner(function: F, **options: bool) -> F:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import prange
 
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import MASK_BYTES, expand_mask, lowest_action
@@ -36,17 +37,17 @@ from tokaido_env.core.constants import (
     Row,
     Seat,
 )
-from tokaido_env.core.jit import index, int64, kernel, pooled
+from tokaido_env.core.jit import index, int64, kernel, parallel
 from tokaido_env.core.observation import FEATURES, Feature, layout_hash
 from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import EFFECT, MAX_COINS, MAX_PENDING
 from tokaido_env.core.threads import prefetch
 from tokaido_env.features.evaluation import (
-    SCRATCH,
     Places,
     around_of,
     count_terms,
     evaluate_at,
+    new_scratch,
     places_of,
 )
 from tokaido_env.features.geometry_features import MAX_POINTS, POINTS, encode_geometry
@@ -220,6 +221,7 @@ _MASK_END = _MASK_AT + MASK_BYTES // 4
 AFTERSTATE_ROW = -(-_MASK_END // 16) * 16
 """The float32 numbers of a game's row: `observation`, `actions`, and the mask as bytes."""
 _HALF_LINES = AFTERSTATE_ROW // 32  # cache lines; the next row is prefetched
+_BLOCK = 16  # rows that a thread writes at a time
 
 
 def bounds_of(columns: tuple[Column, ...]) -> npt.NDArray[np.float32]:
@@ -243,22 +245,13 @@ def afterstate_arrays(rows: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[An
     }
 
 
-@pooled(at_least=64)
+@parallel(at_least=64)
 def observe_afterstates(
-    first: int,
-    last: int,
-    games: Any,
-    boards: Any,
-    states: Any,
-    infos: Any,
-    seats: Any,
-    rows: Any,
+    games: Any, boards: Any, states: Any, infos: Any, seats: Any, rows: Any
 ) -> None:
     """Write the afterstate observations of `seats`, NO_PLAYER read as 0.
 
     Args:
-        first: the first game of the range.
-        last: the end of the range.
         games: as for `core.batch_kernels`.
         boards: as for `core.batch_kernels`.
         states: as for `core.batch_kernels`.
@@ -266,37 +259,32 @@ def observe_afterstates(
         seats: int8 (k,), or `batch_kernels.DECIDING`.
         rows: float32 (k, AFTERSTATE_ROW), overwritten.
     """
-    scratch = np.empty(1, SCRATCH)
-    for j in range(first, last):
-        i = index(games[j])
-        s, k = states[i], index(infos[i]["board"])
-        seat = max(int64(seats[j] if len(seats) else s["player"]), 0)
-        mask = legal(boards[k], s) if int64(s["player"]) == seat else np.uint64(0)
-        row = rows[j]
-        actions = row[N_OBSERVED:_ACTIONS_END].reshape(N_ACTIONS, N_AFTERSTATE)
-        if j + 1 < last:
-            prefetch(rows, (j + 1) * AFTERSTATE_ROW, _HALF_LINES)
-        encode_position(boards[k], s, seat, scratch[0], row[:N_INPUTS])
-        if j + 1 < last:  # in two parts, because only so many lines can be on their way
-            prefetch(rows, (j + 1) * AFTERSTATE_ROW + 16 * _HALF_LINES, _HALF_LINES)
-        actions[:] = 0.0
-        _write_afterstates(boards[k], s, mask, scratch[0], actions)
-        expand_mask(mask, row[_MASK_AT:_MASK_END].view(np.uint64))
+    for block in prange((len(games) + _BLOCK - 1) // _BLOCK):
+        scratch = new_scratch()
+        last = min((block + 1) * _BLOCK, len(games))
+        for j in range(block * _BLOCK, last):
+            i = index(games[j])
+            s, k = states[i], index(infos[i]["board"])
+            seat = max(int64(seats[j] if len(seats) else s["player"]), 0)
+            mask = legal(boards[k], s) if int64(s["player"]) == seat else np.uint64(0)
+            row = rows[j]
+            actions = row[N_OBSERVED:_ACTIONS_END].reshape(N_ACTIONS, N_AFTERSTATE)
+            if j + 1 < last:
+                prefetch(rows, (j + 1) * AFTERSTATE_ROW, _HALF_LINES)
+            encode_position(boards[k], s, seat, scratch[0], row[:N_INPUTS])
+            if j + 1 < last:  # in two parts, because only so many lines can be on their way
+                prefetch(rows, (j + 1) * AFTERSTATE_ROW + 16 * _HALF_LINES, _HALF_LINES)
+            actions[:] = 0.0
+            _write_afterstates(boards[k], s, mask, scratch[0], actions)
+            expand_mask(mask, row[_MASK_AT:_MASK_END].view(np.uint64))
 
 
-@pooled(at_least=64)
+@parallel(at_least=64)
 def observe_geometry(
-    first: int,
-    last: int,
-    games: Any,
-    boards: Any,
-    states: Any,
-    infos: Any,
-    seats: Any,
-    rows: Any,
+    games: Any, boards: Any, states: Any, infos: Any, seats: Any, rows: Any
 ) -> None:
     """Write geometry observations to `rows`, float32 (k, N_GEOMETRY); else as afterstates."""
-    for j in range(first, last):
+    for j in prange(len(games)):
         i = index(games[j])
         seat = max(int64(seats[j] if len(seats) else states[i]["player"]), 0)
         encode_geometry(boards[index(infos[i]["board"])], states[i], seat, rows[j])

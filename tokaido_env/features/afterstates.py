@@ -11,15 +11,16 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import prange
 
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.bitmask import lowest_action
-from tokaido_env.core.constants import Row
-from tokaido_env.core.jit import index, int64, kernel, pooled
+from tokaido_env.core.constants import Mask, Row
+from tokaido_env.core.jit import index, int64, kernel, parallel
 from tokaido_env.core.observation import FLOAT_QUOTIENTS, N_FEATURES, encode
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import NO_PLAYER, OVER, STATE
-from tokaido_env.features.evaluation import SCRATCH
+from tokaido_env.features.evaluation import new_scratch
 from tokaido_env.features.geometry_features import N_GEOMETRY, encode_geometry
 from tokaido_env.features.network_inputs import N_INPUTS, active_seat, encode_position
 
@@ -27,6 +28,7 @@ CHANCE, DECISION, END = range(3)
 """What follows an afterstate: the values of `Afterstates.kind`."""
 
 AfterstateInputs = Literal["afterstates", "geometry", "float32"]
+_BLOCK = 4  # positions that a thread takes at a time
 _WIDTHS = {"afterstates": N_INPUTS, "geometry": N_GEOMETRY, "float32": N_FEATURES, None: 0}
 
 
@@ -96,36 +98,48 @@ def afterstates_of(
     rows = np.empty((k, _WIDTHS[inputs]), np.float32)
     after = Afterstates(*numbers, np.empty(k, STATE), legal_after, *seats_and_kinds, result, rows)
     begins, which = ends - counts, which.astype(np.int64, copy=False)
-    _write_each(len(states), after, begins, boards, which, states, legal, margin)
+    _write_each(begins, after, boards, which, states, legal, margin)
     return after if inputs is not None else after._replace(inputs=None)
 
 
-@pooled(at_least=16)
+@parallel(at_least=16)
 def _write_each(
-    first: int,
-    last: int,
-    out: Afterstates,
     begins: Any,
+    out: Afterstates,
     boards: Any,
     which: Any,
     states: Any,
     masks: Any,
     margin: bool,
 ) -> None:
-    """Write the afterstates of some positions, from the row `begins` of each."""
-    scratch = np.empty(1, SCRATCH)
-    for i in range(first, last):
-        k = index(which[i])
-        row = index(begins[i])
-        left = masks[i]
-        while left != np.uint64(0):
-            action = lowest_action(left)
-            left &= left - np.uint64(1)
-            out.game[row] = i
-            out.action[row] = action
-            out.states[row] = states[i]
-            _write_afterstate(boards[k], row, action, margin, scratch[0], out)
-            row += index(1)
+    """Write the afterstates of all positions, from the row `begins` of each."""
+    for block in prange((len(begins) + _BLOCK - 1) // _BLOCK):
+        scratch = new_scratch()
+        for i in range(block * _BLOCK, min((block + 1) * _BLOCK, len(begins))):
+            board = boards[index(which[i])]
+            _write_afterstates(board, i, begins[i], states[i], masks[i], margin, scratch[0], out)
+
+
+@kernel
+def _write_afterstates(
+    board: Row,
+    game: int,
+    row: int,
+    state: Row,
+    left: Mask,
+    margin: bool,
+    scratch: Row,
+    out: Any,
+) -> None:
+    """Write the afterstates of the actions of a mask, from a row."""
+    while left != np.uint64(0):
+        action = lowest_action(left)
+        left &= left - np.uint64(1)
+        out.game[row] = game
+        out.action[row] = action
+        out.states[row] = state
+        _write_afterstate(board, row, action, margin, scratch, out)
+        row += 1
 
 
 @kernel

@@ -38,7 +38,7 @@ from tokaido_env.core.constants import (
     Row,
     Seat,
 )
-from tokaido_env.core.jit import index, int64, kernel, subroutine
+from tokaido_env.core.jit import allocator, index, int64, kernel, subroutine
 from tokaido_env.core.rules import (
     apply,
     coast_at,
@@ -91,6 +91,12 @@ SCRATCH = np.dtype(
     [("frames", FRAME, FRAMES), ("states", STATE, 4), ("terms", "<i2", (2, N_TERMS))]
 )
 """Memory for the kernels of this module and of `endings`, one row for each thread."""
+
+
+@allocator
+def new_scratch() -> Any:
+    """Return a row of `SCRATCH`; Numba cannot make it directly in a parallel loop."""
+    return np.empty(1, SCRATCH)
 
 
 @subroutine
