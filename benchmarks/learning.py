@@ -37,7 +37,7 @@ from tokaido_env.learn.rating import rate_learner
 
 SEEDS = range(5)
 GAMES, CURVE_GAMES = 4000, 100  # against the heuristic; against each opponent of a curve's rating
-TD_UPDATE = 38_000  # decisions of an update of td, about
+TD_UPDATE, TD_LONG = 40_500, 250_000  # decisions of an update of td, more of its first, long games
 AZ_ROUNDS, AZ_GAMES, GAME = 8, 128, 90  # the last: decisions of a game, about
 FIXED, UNTRAINED = "none", "untrained"
 TRACKS = "raw", "geometry", "afterstates"
@@ -103,7 +103,7 @@ class Train(NamedTuple):
         """Return the options for a number of decisions; 0 takes one update that changes nothing."""
         still = [] if decisions else ["--learning-rate", "1e-9"]
         if self.method == "td":
-            updates = max(decisions // TD_UPDATE, 1)
+            updates = max((decisions - TD_LONG) // TD_UPDATE, 1)
             snapshots = ["--snapshot-every", str(max(updates // 10, 1))]
             return ["--updates", str(updates), *snapshots, *still]
         if not decisions:
@@ -122,7 +122,6 @@ METHODS: dict[str, Fixed | Script | Train] = {
     "one_file_ppo": Script("agents/one_file_ppo.py", "NetworkAgent", tracks=TRACKS),
     "one_file_td": Script("agents/one_file_td.py", "ValueAgent", tracks=TRACKS),
     "torchrl_ppo": Script("docs/recipes/torchrl_ppo.py", "NetworkAgent"),
-    "dqn": Script("docs/recipes/tianshou_dqn.py", "TianshouAgent", SHORT),
     "td": Train("td"),
     "alphazero": Train("alphazero", SHORT),
 }

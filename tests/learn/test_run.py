@@ -69,7 +69,7 @@ def test_run__writes_exactly_the_documented_files(finished_run: Finished, method
     }
     assert len(list((finished / "tb").iterdir())) == 1
     config = tomllib.loads((finished / "config.toml").read_text(encoding="utf-8"))
-    assert config["run"] == {"method": method, "version": 7}
+    assert config["run"] == {"method": method, "version": 8}
     assert type(settings)(**config["settings"]) == settings == load_settings(finished)
     assert set(config["boards"]) == {"board", "extra_boards"}
     assert {"python", "tokaido-env", "numpy", "numba", "torch"} <= set(config["versions"])
@@ -91,7 +91,7 @@ def test_run__logs_every_update_and_its_ratings(finished_run: Finished, method: 
         assert line["rating/low"] < line["rating/elo"] < line["rating/high"]
         assert line["rating/games"] == 3 * settings.rating_games
     ratings = state_of(newest_checkpoint(finished_run(method)))["ratings"]
-    assert ratings["best_elo"] == max(line["rating/elo"] for line in rated)
+    assert ratings["highest_elo"] == max(line["rating/elo"] for line in rated)
     assert ratings["ladder"] == json.loads(LADDER.read_text(encoding="utf-8"))["hash"]
 
 
@@ -107,28 +107,28 @@ def test_run__saves_policies_with_a_training_summary(finished_run: Finished, met
     assert policy.tensors["value.weight"].any()
 
 
-def test_run__keeps_the_first_policy_with_the_highest_rating(
+def test_run__keeps_the_newest_policy_that_is_not_shown_to_be_weaker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fixed ratings: the second is the highest, the third equals it."""
-    elos = iter([100.0, 300.0, 300.0, 200.0])
+    """Fixed ratings, ± 10: the third is not shown to be lower than the second, the others are."""
+    elos = iter([100.0, 300.0, 291.0, 289.0])
     rated: list[Policy] = []
 
     def rate_learner(agent: Any, *others: Any) -> runs.Measure:
         rated.append(agent.policy)
         elo = next(elos)
-        return runs.Measure(elo, elo - 1, elo + 1, "Elo", "learner", 12)
+        return runs.Measure(elo, elo - 10, elo + 10, "Elo", "learner", 12)
 
     monkeypatch.setattr(runs, "rate_learner", rate_learner)
     runs.begin(tmp_path / "run", TdSettings(**TINY | {"rate_every": 1, "updates": 4}))
     reports: list[Progress] = []
     assert runs.train(tmp_path / "run", reports.append)
     best = Policy.load(tmp_path / "run" / "best")
-    assert np.array_equal(best.tensors["first.weight"], rated[1].tensors["first.weight"])
-    assert not np.array_equal(best.tensors["first.weight"], rated[2].tensors["first.weight"])
+    assert np.array_equal(best.tensors["first.weight"], rated[2].tensors["first.weight"])
+    assert not np.array_equal(best.tensors["first.weight"], rated[3].tensors["first.weight"])
     new = [progress for progress in reports if progress.is_new]
     assert [progress.done for progress in new] == [1, 2, 3, 4]
-    assert [progress.is_best for progress in new] == [True, True, False, False]
+    assert [progress.is_best for progress in new] == [True, True, True, False]
 
 
 # Resume
@@ -299,7 +299,7 @@ def test_resume__refuses_a_damaged_file(
 @pytest.mark.parametrize(
     ("old", "new", "place"),
     [
-        ("version = 7", "version = 6", "run: version"),
+        ("version = 8", "version = 7", "run: version"),
         ('method = "td"', 'method = "zero"', "run.method"),
         ('inputs = "', 'inputs = "0', "layout.inputs"),
         ("width = 8", "width = 64", "checkpoint"),

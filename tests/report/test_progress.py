@@ -45,5 +45,5 @@ def test_run_bar__prints_every_rating_and_a_line_every_ten_seconds(
     assert [" ".join(line.split()) for line in text.splitlines()] == [
         "1,000 of 4,000 steps · value loss 0.1 · Elo -12 (-30 – 5)",
         "3,000 of 4,000 steps · value loss 0.1 · Elo -12 (-30 – 5)",
-        "3,000 steps Elo -12 (-30 – 5), the best so far",
+        "3,000 steps Elo -12 (-30 – 5), now best",
     ]

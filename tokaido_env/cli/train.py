@@ -179,7 +179,7 @@ def _train(folder: Path, options: Train) -> int:
         print(f"Interrupted and saved. Continue with: {again}")
         return 128 + stopped_by  # as shells report it: 130 after Ctrl-C, 143 after SIGTERM
     ladder = load_ladder(settings)
-    best = "the same: the run has no ratings" if ladder is None else "the highest rating"
+    best = "the same: the run has no ratings" if ladder is None else "the newest not shown weaker"
     print(f"policies  {folder}/last, {folder}/best ({best})")
     logs = quote(str(folder / "tb"))
     print(f"logs      tensorboard --logdir {logs}, and {folder}/metrics.jsonl")

@@ -69,7 +69,7 @@ class Progress:
         figures: metrics of the update or round; empty before the first.
         rating: the newest rating; None before the first.
         is_new: whether the rating is new since the last report.
-        is_best: whether a new rating is the highest so far.
+        is_best: whether the policy of a new rating is now `best`, see `Run.rate`.
         signal: in the last report of a stopped run, the signal that stopped it; else 0.
     """
 
@@ -89,12 +89,12 @@ class Ratings(Struct, frozen=True):
     Attributes:
         ladder: hash of the ladder; None without ratings.
         newest: the newest rating; None before the first.
-        best_elo: the Elo of the highest rating; None before the first.
+        highest_elo: of the ratings; None before the first.
     """
 
     ladder: str | None
     newest: Measure | None = None
-    best_elo: float | None = None
+    highest_elo: float | None = None
 
 
 class State(Struct, frozen=True):
@@ -194,21 +194,25 @@ class Run:
         return network.to_policy(training | {"settings": settings, "board": board})
 
     def rate(self, policy: Policy) -> tuple[Figures, bool]:
-        """Rate the learner on the ladder; save it as `best` if its rating is the highest so far.
+        """Rate the learner on the ladder; save it as `best` unless its rating is shown to be lower.
+
+        That is if its 95 % interval ends below the highest rating so far. A policy with just the
+        highest of many ratings would often be an older one that was lucky.
 
         Returns:
-            The figures, empty for a run without ratings, and whether the rating is the highest.
+            The figures, empty for a run without ratings, and whether the policy is now `best`.
         """
         if self._ladder is None:
             return {}, False
         agent, settings = PolicyAgent.from_policy(policy, "learner"), self.settings
         elo = rate_learner(agent, self._ladder, settings.rating_games, settings.seed)
-        best = self.ratings.best_elo
-        is_best = best is None or elo.value > best
+        highest = self.ratings.highest_elo
+        if highest is None:
+            highest = elo.value
+        is_best = elo.high >= highest
         if is_best:
-            best = elo.value
             policy.save(self.folder / "best")
-        self.ratings = Ratings(self.ratings.ladder, elo, best)
+        self.ratings = Ratings(self.ratings.ladder, elo, max(highest, elo.value))
         figures = {"elo": elo.value, "low": elo.low, "high": elo.high, "games": elo.n}
         return {f"rating/{name}": value for name, value in figures.items()}, is_best
 
@@ -220,7 +224,7 @@ class Run:
         """
         policy = trainer.policy()
         policy.save(self.folder / "last")
-        if self.ratings.best_elo is None:
+        if self.ratings.highest_elo is None:
             policy.save(self.folder / "best")
         arrays = {
             f"{name}.{key}": tensor.detach().cpu().numpy()

@@ -7,7 +7,7 @@ A run folder of any method holds
     checkpoints/<done>.safetensors
                             the complete state of the run: see `run.Run.save`
     policies/<done>         snapshots, as policy files
-    last, best              policy files: the newest, and the one with the highest rating
+    last, best              policy files: the newest, and the newest not shown to be weaker
     shards/<round>-<index>.safetensors
                             of `alphazero`: samples of self-play: see `replay_buffer`
 
@@ -38,7 +38,7 @@ from tokaido_env.files import LOCK_SUFFIX, TEMP_SUFFIX, flush_folder, locked, re
 from tokaido_env.learn.settings import METHODS, RunError, RunSettings, TdSettings
 
 CONFIG, METRICS = "config.toml", "metrics.jsonl"
-VERSION = 7  # of run folders
+VERSION = 8  # of run folders
 
 _PACKAGES = ("tokaido-env", "numpy", "numba", "torch")
 # A killed command leaves these files.

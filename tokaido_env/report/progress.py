@@ -95,7 +95,7 @@ class RunBar(NamedTuple):
     Attributes:
         update: takes the length that is done, the newest figures as text, and the newest rating,
             None before the first.
-        add_rating: takes the length that is done, a new rating, and whether it is the highest.
+        add_rating: takes the length that is done, a new rating, and whether its policy is `best`.
         add_line: takes a line to print above the bar.
     """
 
@@ -128,7 +128,7 @@ def run_bar(total: int, unit: str) -> Iterator[RunBar]:
                 lines.print(lambda: " · ".join([count, *parts]))
 
         def add_rating(done: int, rating: Estimate, is_best: bool) -> None:
-            best = ", the best so far" if is_best else ""
+            best = ", now best" if is_best else ""
             add_line(f"{done:>13,} {unit}  {_elo(rating)}{best}")
 
         def add_line(line: str) -> None:
