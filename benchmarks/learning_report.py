@@ -29,6 +29,7 @@ RESULTS = PAGE.with_suffix(".json")
 FIGURES = ROOT / "docs" / "pictures"
 KEYS = "method", "track", "budget"
 BUDGETS = "none", "untrained", "2m", "20m"
+LINES = {"raw": ":", "geometry": "--", "afterstates": "-"}  # of the figure
 PAIR_POINTS = 4  # a pair of games has 0 to 4 half points
 HEADERS = "method", "track", "Elo", "score against `heuristic`", "spread", "decisions"
 HEADERS += "core-minutes", "minutes", "seeds"
@@ -141,7 +142,7 @@ def draw(rows: Sequence[JsonDict]) -> Figure:
     methods = list(dict.fromkeys(row["method"] for row in rows))
     for (method, track), points in curves(rows).items():
         style = {"color": PALETTE[methods.index(method) % len(PALETTE)]}
-        style |= {"linestyle": "-" if track == "afterstates" else "--"}
+        style |= {"linestyle": LINES[track]}
         for panel, x in zip(panels, (points[:, 0] / 1e6, points[:, 1] / 60), strict=True):
             panel.plot(x, points[:, 2], label=f"{method}, {track}", **style)
     for panel, label in zip(panels, ("million decisions", "core-minutes"), strict=True):

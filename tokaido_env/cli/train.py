@@ -116,7 +116,7 @@ def main(options: Train) -> int:
 
     Examples:
         tokaido train --run runs/first
-        tokaido train --resume runs/first --updates 300
+        tokaido train --resume runs/first --updates 600
         tokaido train --run runs/second --config my.toml
         tokaido train --run runs/zero --method alphazero --executor processes
     """
