@@ -1,4 +1,4 @@
-"""Players who do nothing sensible, to test a measure: no good measure gives them points.
+"""Players who do nothing sensible, or learn nothing, to test a measure: see what it gives them.
 
 tokaido evaluate python:agents.simple_players:Decliner heuristic --games 1000
 """
@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import ACTIONS
+from tokaido_env.features.terms import N_TERMS
+from tokaido_env.observers import masks, observe
 
 _IDS = list(range(len(ACTIONS)))
 _PASS = ACTIONS.index("pass")
@@ -61,3 +63,13 @@ class Artist(LowestId):
     """Takes the artist's die first (ids 15 to 23), and declines every effect."""
 
     order: ClassVar[list[int]] = [*range(15, 24), _PASS]
+
+
+class TermSum:
+    """Plays the action with the highest sum of the terms in the observation "afterstates"."""
+
+    def act(self, boards: Any, states: Any, legal: npt.NDArray[np.uint64], keys: Any) -> Any:
+        """Return actions, int64 (n,), as `LowestId.act`."""
+        observation: Any = observe(boards, states, observation="afterstates")
+        sums = observation["actions"][:, :, :N_TERMS].sum(axis=2)
+        return np.where(masks(legal), sums, -np.inf).argmax(axis=1)

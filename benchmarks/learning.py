@@ -117,6 +117,7 @@ SHORT = (UNTRAINED, "2m")  # without 20 million: over eight hours a seed
 METHODS: dict[str, Fixed | Script | Train] = {
     "lowest id": Fixed("python:agents/simple_players.py:LowestId"),
     "random": Fixed("random"),
+    "sum of terms": Fixed("python:agents/simple_players.py:TermSum"),
     "heuristic": Fixed("heuristic"),
     "sb3": Script("docs/recipes/sb3_self_play.py", "ModelAgent"),
     "one_file_ppo": Script("agents/one_file_ppo.py", "NetworkAgent", tracks=TRACKS),
