@@ -6,7 +6,7 @@ need Chromium. `python docs/make_pictures.py family` makes only the picture of b
 tutorial's learning curve, and `simulations LADDER...` only the champion's Elo by simulations, from
 ladders of several seeds:
 
-    tokaido train --run runs/curve --rate-every 15
+    tokaido train --run runs/curve
     python docs/make_pictures.py curve runs/curve
 """
 

@@ -335,6 +335,8 @@ def played(n: int, decisions: int, seed: int = 0) -> dict[str, npt.NDArray[Any]]
     for _ in range(decisions):
         timesteps["chance"] = explicit.play("random")
     outputs |= {"weights": explicit.outcome_weights(), "outcomes": explicit.sample_outcomes()}
+    outputs["geometry"] = Batch(n, observation="geometry").reset(seed).observation
+    outputs |= Batch(n, observation="afterstates").reset(seed).observation
     for batched in (batch, explicit):
         outputs |= {f"{batched is batch} {name}": x for name, x in batched.snapshot().items()}
         outputs[f"{batched is batch} masks"] = batched.masks(every)
@@ -375,7 +377,7 @@ def digest() -> str:
 def test_interpreter__gives_the_same_bytes() -> None:
     script = "from test_batch import digest; print(digest(), end='')"
     own = digest()
-    assert len(own.splitlines()) == 6 * len(TimeStep._fields) + 4 + 2 * 7
+    assert len(own.splitlines()) == 6 * len(TimeStep._fields) + 8 + 2 * 7
     assert own == run_script(script, TESTS, NUMBA_DISABLE_JIT="0" if INTERPRETED else "1")
 
 

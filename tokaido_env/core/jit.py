@@ -166,6 +166,9 @@ def parallel(*, at_least: int = PARALLEL_FROM) -> Callable[[F], F]:
     exist, nor in two Python threads at once, which Numba's threads do not support: the second uses
     the serial form. Both forms produce the same bytes.
 
+    The loop's body passes a named tuple on to kernels, whole: if the body itself indexes arrays of
+    a tuple, Numba 0.68 compiles a parallel form that writes wrong items, without an error.
+
     Args:
         at_least: the smallest number of items for which a call uses threads.
     """
