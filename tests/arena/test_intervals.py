@@ -98,11 +98,12 @@ def simulated_luck(
     return (rng.random((pairs, 2)) < 0.55 + luck).astype(float), luck
 
 
-def test_adjusted_score__is_unbiased_and_covers_the_mean() -> None:
+@pytest.mark.parametrize("pairs", [16, 50])
+def test_adjusted_score__is_unbiased_and_covers_the_mean(pairs: int) -> None:
     rng = np.random.default_rng(0)
     scores, factors, covered = [], [], 0
     for _ in range(2000):
-        adjusted = adjusted_score(*simulated_luck(rng, 50))
+        adjusted = adjusted_score(*simulated_luck(rng, pairs))
         assert adjusted is not None
         score, factor = adjusted
         scores.append(score.value)
@@ -127,7 +128,7 @@ def test_adjusted_score__ignores_uncorrelated_luck_and_needs_variance() -> None:
 def test_clustered_mean__of_independent_values_matches_the_definition() -> None:
     values = [3.0, 5.0, 4.0, 9.0, 1.0, 2.0]
     found = clustered_mean(values, np.arange(6))
-    half = 1.959964 * stdev(values) / 6**0.5
+    half = 2.570582 * stdev(values) / 6**0.5  # of Student's t with five degrees of freedom
     assert found is not None
     assert found.value == pytest.approx(mean(values))
     assert found.interval == pytest.approx((mean(values) - half, mean(values) + half), abs=2e-6)
@@ -202,9 +203,7 @@ def test_bootstrap_boards__repeats_by_seed_and_ignores_the_chunk_size(
     assert (one != seeded).any()
     monkeypatch.setattr("tokaido_env.arena.intervals._BOARDS_AT_ONCE", 300)
     chunks = bootstrap_boards(counts, 1)
-    assert chunks.shape == one.shape
-    assert chunks.mean() == pytest.approx(one.mean(), abs=0.005)
-    assert chunks.mean(axis=1).std() == pytest.approx(one.mean(axis=1).std(), rel=0.1)
+    assert (chunks == one).all()
 
 
 # Formulas

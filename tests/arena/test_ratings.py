@@ -199,6 +199,16 @@ def test_rate_matches__gains_nothing_from_more_opponents_with_the_same_seeds() -
     assert width(0) / width(200) == pytest.approx(np.sqrt(others), rel=0.05)
 
 
+def test_rate_matches__counts_pairs_of_one_seed_on_several_boards() -> None:
+    """Half as many seeds with twice the pairs each: independent results give the same interval."""
+    results, widths = independent(np.random.default_rng(0), 400, 0.6), []
+    for seeds in (400, 200):
+        match = match_of_results(results, a="greedy", b="random")
+        match.games["seed"] %= seeds
+        widths.append(width_of(rate_matches([match], resamples=2000)[0]))
+    assert widths[1] == pytest.approx(widths[0], rel=0.1)
+
+
 # One agent against rated ones
 
 

@@ -110,7 +110,8 @@ def adjusted_score(
     coefficient = float(np.cov(scores, lucks)[0, 1] / lucks.var(ddof=1))
     adjusted = scores - coefficient * lucks
     variance = float(adjusted.var(ddof=2))  # the mean and the coefficient are estimated
-    score, half = float(adjusted.mean()), Z95 * sqrt(variance / pairs)
+    score = float(adjusted.mean())
+    half = student_t_quantile(pairs - 2) * sqrt(variance / pairs)
     value, low, high = (min(max(x, 0.0), 1.0) for x in (score, score - half, score + half))
     return Estimate.of(value, (low, high)), float(scores.var(ddof=1)) / variance
 
@@ -141,7 +142,8 @@ def clustered_mean(
     groups = len(residuals)
     if groups < 2:
         return Estimate.of(mean)
-    half = Z95 * sqrt(float((residuals**2).sum()) / n**2 * groups / (groups - 1))
+    variance = float((residuals**2).sum()) / n**2 * groups / (groups - 1)
+    half = student_t_quantile(groups - 1) * sqrt(variance)
     return Estimate.of(mean, (mean - half, mean + half))
 
 
@@ -183,11 +185,12 @@ def bootstrap_boards(
     shrinkage = _shrinkage(shares, pairs) if drawn else 1.0
     centres = means.mean() + shrinkage * (means - means.mean())
     rng, parts = np.random.default_rng(seed), []
+    # All boards first: so scores against several opponents have the same boards in a resample.
+    every = rng.integers(boards, size=(resamples, boards)) if drawn else np.arange(boards)
+    every = np.broadcast_to(every, (resamples, boards))
     size = max(_BOARDS_AT_ONCE // boards, 1)
     for first in range(0, resamples, size):
-        some = min(size, resamples - first)
-        chosen = rng.integers(boards, size=(some, boards)) if drawn else np.arange(boards)
-        chosen = np.broadcast_to(chosen, (some, boards))
+        chosen = every[first : first + size]
         noise = rng.multinomial(pairs, shares[chosen]) @ PAIR_SCORES / pairs - means[chosen]
         parts.append(centres[chosen] + noise)
     return np.concatenate(parts)

@@ -25,9 +25,10 @@ class Pairs:
 
     Attributes:
         counts: (matches, 5), the pentanomials, with pairs that `with_drawn_pairs` added.
-        unshared: (matches, 5), the counts of pairs with a seed that no other match has.
-        scores: (seeds, matches), the score of `a` in the pair of a shared seed, within [0, 1].
-        has: (seeds, matches), 1 where the match has a pair of that seed.
+        unshared: (matches, 5), the counts of pairs with a seed that no other pair has.
+        scores: (seeds, matches), the sum of the scores of `a`, each within [0, 1], in the pairs of
+            a seed that occurs several times: in several matches, or in one on several boards.
+        has: (seeds, matches), the number of these pairs.
     """
 
     counts: Floats
@@ -51,8 +52,8 @@ class Pairs:
         for (m, match), own in zip(with_games, seeds, strict=True):
             score, shared = match.results.mean(axis=1), np.isin(own, common)
             rows = np.searchsorted(common, own[shared])
-            scores[rows, m] = score[shared]
-            has[rows, m] = 1.0
+            np.add.at(scores[:, m], rows, score[shared])
+            np.add.at(has[:, m], rows, 1.0)
             unshared[m] = np.bincount(np.rint(4 * score[~shared]).astype(np.int64), minlength=5)
         return cls(counts, unshared, scores, has)
 
