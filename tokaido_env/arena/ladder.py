@@ -153,10 +153,9 @@ def make_ladder(
 ) -> Ladder:
     """Play a round robin between agents, and write their ratings to a file.
 
-    Every match is saved when it has ended. If the file exists, its matches are kept; only missing
-    matches and those with another number of games are played. So a stopped run can be resumed, an
-    agent added, and the same games rated with another anchor. The file does not depend on
-    stops.
+    Every match is saved when it has ended. If the file exists, all its matches are kept and count;
+    only missing ones and those with fewer games are played. So a stopped run can be resumed, an
+    agent added, and the same games rated with another anchor. The file does not depend on stops.
 
     Args:
         agents: their specs, each once.
@@ -194,12 +193,12 @@ def _play_and_rate(
     seed, board = empty.seed or 0, pool.name
     matches = _saved_matches(path, pool, empty)
     for pair, count in games.items():
-        if count and (pair not in matches or matches[pair].n != count):
+        if count and (pair not in matches or matches[pair].n < count):
             own = match_seed(seed, *sorted(pair))
             pairs = play(*pair, count, own).pentanomial.tolist()
             matches[pair] = Score.of_pairs(*pair, board, own, pairs)
             replace(empty, scores=tuple(matches.values())).save(path)
-    counted = tuple(matches[pair] for pair, count in games.items() if count)
+    counted = tuple(matches[pair] for pair in games if pair in matches)
     ratings = rate_matches(counted, anchor=empty.anchor, seed=seed)
     fit = goodness_of_fit(counted)
     estimates = (*(rating.rounded(2) for rating in ratings), *fit)
