@@ -17,6 +17,7 @@ from matches import play_remaining
 from processes import ROOT, wait_for_end
 
 from tokaido_env import Game
+from tokaido_env.__main__ import main
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import exec_agent, make
 from tokaido_env.agents.line_process import ProcessFailure
@@ -132,6 +133,20 @@ def test_match__forfeits_only_the_games_in_which_a_program_fails(
     assert sorted(match_state.forfeits) == [1, 3]
     assert {forfeit.reason for forfeit in match_state.forfeits.values()} == {"illegal"}
     assert match_state.games["result"][[1, 3]].tolist() == [0.0, 0.0]
+
+
+def test_evaluate__reports_forfeits_and_keeps_records_of_one_limit(
+    short: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["evaluate", f"Wrong={bot('illegal')}", "random", "--games", "4", "--board", str(short)]
+    words += ["--records", str(tmp_path / "games.jsonl"), "--move-seconds"]
+    assert main([*words, "60"]) == 0
+    reported = (
+        "of 4 games of Wrong against random on shikoku ended by forfeit, the first by illegal:"
+    )
+    assert reported in capsys.readouterr().err
+    assert main([*words, "50"]) == 1
+    assert "--move-seconds 50', got 'Wrong=" in capsys.readouterr().err
 
 
 RUNNER = ROOT / "agents" / "python_program.py"

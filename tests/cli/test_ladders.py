@@ -59,8 +59,8 @@ def test_rate__resumes_to_the_same_bytes(tmp_path: Path, capsys: Output) -> None
     results(tmp_path / "r.json", *rate)
     assert first == ((tmp_path / "r.json").read_bytes(), records.read_bytes())
     assert "9 recorded games" in capsys.readouterr().err
-    assert main([*rate, "--opponent-count", "1"]) == 1
-    assert "--records: expected games against greedy, got some ag" in capsys.readouterr().err
+    assert main([*rate, "--opponent-count", "1"]) == 0
+    assert "8 recorded games are against other opponents" in capsys.readouterr().err
 
 
 def test_ladder__is_rated_again_with_another_anchor(tmp_path: Path, capsys: Output) -> None:

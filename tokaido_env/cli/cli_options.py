@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tokaido_env.arena.executors import check_executor, open_executor
 from tokaido_env.arena.executors.base import Executor
 from tokaido_env.arena.match import Match
@@ -146,10 +148,18 @@ def matches_result(
         agents=tuple(dict.fromkeys(name for match in matches for name in (match.a, match.b))),
         boards=(BoardsEntry.of(board),),
         seed=seed,
-        scores=tuple(Score.of(match, board.name, seed) for match in matches),
+        scores=tuple(Score.of(match, _boards_of(match, board), seed) for match in matches),
         estimates=(*(x.rounded(2) for x in ratings), *(x for x in adjusted if x is not None)),
         anchor=anchor_of(different) if ratings else "",
     )
+
+
+def _boards_of(match: Match, pool: BoardPool) -> str:
+    """Return the name of a match's boards: of the pool, or, of a list, of those in use."""
+    if pool.drawn:
+        return pool.name
+    names: list[str] = pool.names[np.unique(match.games["board"])].tolist()
+    return ", ".join(names)
 
 
 def _adjusted(match: Match) -> Measure | None:
@@ -201,7 +211,8 @@ def print_forfeits(states: Sequence[MatchState]) -> None:
     """Print the number of forfeits in each match, and the reason of the first."""
     for state in states:
         for _, first in sorted(state.forfeits.items())[:1]:
-            number = f"{len(state.forfeits):,} of {len(state):,} games against {state.b}"
+            players = f"{state.a} against {state.b} on {state.pool.name}"
+            number = f"{len(state.forfeits):,} of {len(state):,} games of {players}"
             why = f"{first.reason}: {escape_text(first.detail, MAX_DETAIL_CHARS)}"
             note(f"{number} ended by forfeit, the first by {why}")
 

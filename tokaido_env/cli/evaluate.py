@@ -34,6 +34,7 @@ from tokaido_env.cli.cli_options import (
     measuring_command,
     note_equal_games,
     opened_records,
+    print_forfeits,
     print_result,
     print_stopped,
     save_result,
@@ -106,8 +107,9 @@ def _play(options: Evaluate) -> int:
     names, every = options.names, combinations(range(len(agents)), 2)
     # An agent that is given twice meets each other one once: its games would be equal.
     numbers = list({frozenset((names[i], names[j])): (i, j) for i, j in every}.values())
-    specs = zip(names, options.agents, agents, strict=True)
-    files = [files_of(name, spec, agent.sha256) for name, spec, agent in specs]
+    specs = [spec + _limit_of(spec, options) for spec in options.agents]
+    each = zip(names, specs, agents, strict=True)
+    files = [files_of(name, spec, agent.sha256) for name, spec, agent in each]
     states = []
     for i, j in numbers:
         states.append(MatchState(names[i], names[j], options.games, options.seed, board))
@@ -142,9 +144,17 @@ def _make(spec: str, options: Evaluate) -> Agent:
     return agent
 
 
+def _limit_of(spec: str, options: Evaluate) -> str:
+    """Return the time limit of an agent as a part of its name: records hold games of one limit."""
+    limited = options.move_seconds is not None and spec.startswith("exec:")
+    return f" --move-seconds {options.move_seconds:g}" if limited else ""
+
+
 def _merge(options: Evaluate) -> int:
     """Print the results of the games of record files."""
-    if options.agents or options.records or options.until_decided:
+    playing = options.agents, options.records, options.until_decided, options.error
+    counts = (options.games, options.seed) != (Evaluate.games, Evaluate.seed)
+    if any(playing) or options.move_seconds or counts:
         raise ValueError("--from-records: expected only files, got agents or games to play too")
     check_outputs(options.json, options.report, folder=options.plots, read=options.from_records)
     _check_report(options.report)
@@ -194,6 +204,7 @@ def _show(
     result = replace(result, files=files_of_matches(states), complete=complete)
     save_result(result, options)
     print_result(result)
+    print_forfeits(states)
     if options.until_decided:
         print("\n".join(verdicts(result, options.error or ERROR)))
     warning = _time_limit_note(options)

@@ -22,6 +22,7 @@ from tokaido_env.cli.cli_options import (
     match_state_bar,
     measuring_command,
     opened_records,
+    print_forfeits,
     print_stopped,
     resolved_records,
     show_result,
@@ -147,6 +148,7 @@ def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> i
             ),
             executor=executor,
         )
+    print_forfeits(states)
     if stopped is not None:
         return print_stopped(stopped, states, path)
     entry = None if path is None else RecordsEntry.of(path, sum(map(len, states)))

@@ -138,14 +138,9 @@ def _place(agent: Agent, ladder: Ladder, options: Rate) -> Result:
     if records is None or path is None:
         return rated
     records.sort()
-    met = [score.b for score in rated.scores]
-    more = [b for b, state in states.items() if b not in met and state.finished.any()]
-    if more:
-        raise ValueError(
-            f"--records: expected games against {', '.join(met)}, got some against {more[0]}: "
-            "repeat --opponent-count, or name another file"
-        )
-    games = sum(score.n for score in rated.scores)
+    games = sum(int(state.finished.sum()) for state in states.values())
+    if others := games - sum(score.n for score in rated.scores):
+        cli.note(f"{others:,} recorded games are against other opponents, and do not count")
     return replace(rated, records=RecordsEntry.of(path, games))
 
 
@@ -188,6 +183,7 @@ def ladder(options: BuildLadder) -> int:
         with match_state_bar(state, "") as progress:
             for finished in games_as_completed(state, by_spec[a], by_spec[b], executor=executor):
                 progress(len(finished.numbers))
+        print_forfeits([state])
         return state.to_match()
 
     with chosen_executor(options.executor) as executor:
