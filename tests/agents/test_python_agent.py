@@ -140,10 +140,10 @@ def test_make__refuses_a_wrong_module_or_class(spec: str, name: str) -> None:
     assert name in str(error.value)
 
 
-def write_bot(path: Path, before: str = "") -> None:
+def write_bot(path: Path, before: str = "", choice: str = "0") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
-        f"{before}\nclass Bot:\n    def choose(self, game, rng):\n        return 0\n",
+        f"{before}\nclass Bot:\n    def choose(self, game, rng):\n        return {choice}\n",
         encoding="utf-8",
     )
 
@@ -170,6 +170,23 @@ def test_make__loads_a_file_by_its_path(tmp_path: Path, monkeypatch: pytest.Monk
         assert file_of(f"python:{location}:Bot").samefile(location)
     assert file_of("python:~/x.py:Bot") == tmp_path / "home" / "x.py"
     assert {name: sys.modules[name] for name in modules} == modules
+
+
+def test_make__runs_the_code_that_lies_next_to_a_file_now(tmp_path: Path) -> None:
+    """Not a module of the same name in another folder, nor an older version."""
+
+    def choice(name: str) -> int:
+        agent: Any = make(f"python:{tmp_path / name / 'bot.py'}:Bot")
+        return agent.wrapped.choose(None, None)  # type: ignore[no-any-return]
+
+    for name, chosen in (("v1", 1), ("v2", 2)):
+        write_bot(tmp_path / name / "bot.py", "from helper_of_a_bot import CHOICE", "CHOICE")
+        (tmp_path / name / "helper_of_a_bot.py").write_text(f"CHOICE = {chosen}")
+    assert [choice("v1"), choice("v2"), choice("v1")] == [1, 2, 1]
+    (tmp_path / "v1" / "helper_of_a_bot.py").write_text("CHOICE = 10")
+    write_bot(tmp_path / "v2" / "bot.py", "", "20")
+    assert [choice("v1"), choice("v2")] == [10, 20]
+    assert "helper_of_a_bot" not in sys.modules
 
 
 def test_make__imports_a_module_of_the_current_folder_and_reports_its_error_each_time(

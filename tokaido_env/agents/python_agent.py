@@ -16,13 +16,13 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.adapters import AgentAdapter, PerGameAdapter
+from tokaido_env.agents.content import sha256_of_files
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import expand_home, is_file
 
@@ -66,6 +66,8 @@ def _import(spec: str, name: str) -> ModuleType:
         AgentError: if there is no such file, or its import fails.
     """
     file = Path(expand_home(name)) if name.endswith(".py") or "/" in name else None
+    if file is None and is_file(Path(f"{name}.py")):
+        file = Path(f"{name}.py")  # in the current folder
     if file and not is_file(file):
         raise AgentError(f"agent {spec!r}: {escape_text(str(file))}: no such file")
     folder = str(file.resolve().parent if file else Path.cwd())
@@ -81,17 +83,47 @@ def _import(spec: str, name: str) -> ModuleType:
 
 
 def _load(file: Path) -> ModuleType:
-    """Import a file under its path, so that no module of the same name takes its place."""
-    name = str(file.resolve())
-    if name not in sys.modules:
-        module = sys.modules[name] = ModuleType(name)
-        module.__file__, module.__package__ = name, ""
-        try:
-            SourceFileLoader(name, name).exec_module(module)
-        except BaseException:
-            sys.modules.pop(name, None)
-            raise
-    return sys.modules[name]
+    """Execute a file under its path, again if it or a module next to it has changed since.
+
+    Modules in its folder come first, as for a script, and are its own: files of two folders may
+    import different modules of one name.
+    """
+    path, folder = str(file.resolve()), file.resolve().parent
+    known = sys.modules.get(path)
+    if known and known.__dict__["__sha256__"] == sha256_of_files(known.__dict__["__files__"]):
+        return known
+    module = sys.modules[path] = ModuleType(path)
+    module.__file__, module.__package__ = path, ""
+    foreign = {name: one for name, one in _named_in(folder).items() if not _is_in(folder, one)}
+    for name in foreign:
+        del sys.modules[name]
+    before = {*sys.modules}
+    sys.path.insert(0, str(folder))
+    try:
+        exec(compile(file.read_bytes(), path, "exec"), module.__dict__)
+    except BaseException:
+        sys.modules.pop(path, None)
+        raise
+    finally:
+        sys.path.remove(str(folder))
+        own = {name: one for name, one in _named_in(folder).items() if name not in before}
+        for name in own:
+            del sys.modules[name]
+        sys.modules |= foreign
+    files = [path, *(one.__file__ for one in own.values() if one.__file__)]
+    module.__dict__.update(__files__=files, __sha256__=sha256_of_files(files))
+    return module
+
+
+def _named_in(folder: Path) -> dict[str, ModuleType]:
+    """Return the imported modules with names that a folder has too, but for Python's own."""
+    found = [*folder.glob("*.py"), *(one.parent for one in folder.glob("*/__init__.py"))]
+    names = {one.stem for one in found} - {*sys.stdlib_module_names, "__main__", "tokaido_env"}
+    return {name: one for name, one in sys.modules.items() if name.partition(".")[0] in names}
+
+
+def _is_in(folder: Path, module: ModuleType) -> bool:
+    return folder in Path(module.__file__ or "").resolve().parents
 
 
 def _agent_class(spec: str, module: ModuleType, name: str) -> type:
