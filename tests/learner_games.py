@@ -13,7 +13,7 @@ from tokaido_env.agents import Agent, make
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
-from tokaido_env.core.rng import agent_keys
+from tokaido_env.core.rng import agent_keys, seats_of_seeds
 from tokaido_env.core.rules import legal_mask, scores_of
 from tokaido_env.features.afterstate_observation import (
     AFTERSTATE_INPUTS,
@@ -26,6 +26,13 @@ from tokaido_env.features.network_inputs import N_INPUTS, TERM_SCALES
 from tokaido_env.features.terms import N_TERMS
 
 Ints = npt.NDArray[np.int64]
+
+
+def drawn_seat(seed: int) -> int:
+    """Return the seat of a learner with `seat="random"` in the game of a seed."""
+    out = np.empty(1, np.int8)
+    seats_of_seeds(np.array([seed]), out)
+    return int(out[0])
 
 
 class LearnerGame:

@@ -39,6 +39,7 @@ from tokaido_env.core.rng import seats_of_seeds
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import ObservationFormat, observation_at
 from tokaido_env.opponents import GameOpponents, Opponents
+from tokaido_env.position import PositionError
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, render
 from tokaido_env.spaces import action_space, observation_space
 
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
     from tokaido_env.render.scene import Scene
 
-Seating = Literal[0, 1, "alternate", "random"]
-SEATS: tuple[Seating, ...] = (0, 1, "alternate", "random")
+Seating = Literal[0, 1, "random"]
+SEATS: tuple[Seating, ...] = (0, 1, "random")
 When = Literal["next game", "now"]
 LOSS = -1.0
 _AUTORESET_MODES = (*AutoresetMode, *(mode.value for mode in AutoresetMode))
@@ -56,8 +57,8 @@ _AUTORESET_MODES = (*AutoresetMode, *(mode.value for mode in AutoresetMode))
 class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
     """Many games of one learner in one process, for `gymnasium.make_vec`.
 
-    Environment `i` of seed `s` equals `TokaidoDuoEnv` with seed `game_seed(s, i)`, but with seats
-    "alternate" its first seat is `i % 2`. `metadata["autoreset_mode"]` has the autoreset mode.
+    Environment `i` of seed `s` equals `TokaidoDuoEnv` with seed `game_seed(s, i)`.
+    `metadata["autoreset_mode"]` has the autoreset mode.
 
     An error of an opponent ends all games: the next call has to be `reset`.
 
@@ -65,14 +66,13 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         num_envs: number of games.
         opponent: a spec string such as "greedy" or "policy:runs/a/best", an agent, an object with
             `act` or `choose`, or a list of these: environment `i` plays against opponent
-            `i % len(opponent)`.
+            `i % len(opponent)`; with a list of boards too, every opponent meets every board.
         autoreset_mode: "SameStep" starts the next episode in the step that ends a game, with the
             final observation and info in `infos["final_obs"]` and `infos["final_info"]`;
             "NextStep" starts it in the following step, which ignores the game's action, so the
             mask of an ended game is empty; "Disabled" waits for
             `reset(options={"reset_mask": …})`.
-        seat: the learner's seat: 0, 1, "random" (drawn from the seed of each episode) or
-            "alternate" (game + episode, modulo 2).
+        seat: the learner's seat: 0, 1, or "random" (drawn from the seed of each episode).
         board: a name, a path, a `Board`, or a pool from which each episode's seed draws.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "float32", "uint8", "geometry" or "afterstates", as for `Batch`.
@@ -186,7 +186,8 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
 
         Raises:
             SeedError: for a seed that is not a non-negative integer; no game changes then.
-            PositionError: for a position that no game can reach; no game changes then.
+            PositionError: for a position that no game can reach; no game changes then. Also if the
+                opponent plays to the end of a game, which then needs another reset.
         """
         given = options or {}
         flags = self._reset_mask(given)
@@ -288,12 +289,13 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
             games: indices (k,).
             seed: an integer, integers (k,) or None, as for `Batch.reset`.
             positions: one for all games or k of them; None: the set-up.
+
+        Raises:
+            PositionError: also for a position that the opponent plays to the end of the game.
         """
         self.batch.initialize(games, seed, positions)
         info = self.batch.episode_info
-        if self._seating == "alternate":
-            self.seats[games] = (games + info["episode"][games]) % 2
-        elif self._seating == "random":
+        if self._seating == "random":
             drawn = np.empty(len(games), np.int8)
             seats_of_seeds(info["seed"][games], drawn)
             self.seats[games] = drawn
@@ -305,8 +307,12 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         self._opponents.take(games)
         self.batch.advance_to_decision(games)
         self._play_opponents(games)
-        if positions is not None:  # the opponent may end the game before the learner decides
-            self._end(games[self.batch.over[games]])
+        ended = games[self.batch.over[games]]
+        if len(ended):
+            self._needs_reset[ended] = self.done[ended] = True
+            raise PositionError(
+                f"state: game {ended[0]} ends before the learner decides: choose another seat"
+            )
 
     # Internals
 
@@ -383,7 +389,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
 
     Args:
         opponent: a spec string such as "greedy", an agent, or an object with `act` or `choose`.
-        seat: the learner's seat: 0, 1, "random" or "alternate", as for `TokaidoDuoVectorEnv`.
+        seat: the learner's seat: 0, 1 or "random", as for `TokaidoDuoVectorEnv`.
         render_mode: None, "ansi" or "rgb_array"; see `tokaido_env.render.modes`.
         options: `board`, `reward`, `observation`, `see_board` and `illegal`, as for
             `TokaidoDuoVectorEnv`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,12 @@ class GameOpponents:
         for agent in by_id.values():
             agent.prepare(pool)
         agents = [by_id[id(one)] for one in opponents]
+        # Boards of a list are handed out in turn too: a shift lets every opponent meet every board.
+        boards = 1 if pool.drawn else len(pool)
+        common = gcd(boards, len(agents))
         for j, game in enumerate(games.tolist()):
-            self._next[game] = agents[j % len(agents)]
+            shift = j * common // (boards * len(agents)) % common
+            self._next[game] = agents[(j + shift) % len(agents)]
 
     def take(self, games: Games) -> None:
         """Let the opponents that `assign` has set play from now on in games, int64 (k,)."""

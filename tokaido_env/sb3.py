@@ -47,7 +47,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         seed: game `i` plays the episodes of seed `game_seed(seed, i)`.
         board: a name, a path, a `Board`, or a pool from which each episode's seed draws.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
-        seat: the learner's seat: 0, 1, "alternate" (game + episode, modulo 2) or "random".
+        seat: the learner's seat: 0, 1, or "random" (drawn from the seed of each episode).
         observation: "float32", "uint8", "geometry" or "afterstates", as for `Batch`; the last is a
             dict of arrays, for `MultiInputPolicy`.
         see_board: append the board features to each observation.
@@ -73,7 +73,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         seed: int,
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
-        seat: Seating = "alternate",
+        seat: Seating = "random",
         observation: ObservationFormat = "float32",
         see_board: bool = False,
         render_mode: str | None = None,
@@ -91,9 +91,16 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         self._start_time = time.time()
 
     def reset(self) -> Any:
-        """Start each game's next episode, the first of a new seed; return observations (n, …)."""
-        self.games.reset(seed=self._new_seed)
+        """Start each game's next episode, the first of a new seed; return observations (n, …).
+
+        After `set_options({"state": position})` all games start from a position, once.
+        """
+        options, *others = self._options
+        if any(one != options for one in others) or not options.keys() <= {"state"}:
+            raise ValueError('set_options: expected {"state": position}, the same for all games')
+        self.games.reset(seed=self._new_seed, options=options)
         self._new_seed = None
+        self._reset_options()
         return self.observe()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
