@@ -202,7 +202,8 @@ def train(budget: Budget, seed: int, track: str = "raw", settings: Settings = DE
         figures["game_length"] = STEPS * GAMES / max(1, int((rollout.sign == 0).sum()))
         updates += 1
         if updates % SCORE_EVERY == 0:
-            figures["score_against_greedy"] = play_match(agent, greedy, 200, seed).score
+            match = play_match(agent, greedy, 200, seed, settings.board)
+            figures["score_against_greedy"] = match.score
         budget.spend(STEPS * GAMES, network, **figures)
     return network
 

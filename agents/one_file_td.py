@@ -138,7 +138,7 @@ def play_games(network: Network, batch: Batch, seed: int, noise: float, lam: flo
     while len(running := np.flatnonzero(~batch.over)):
         movers = batch.states["player"][running]
         after = batch.afterstates(running, network.inputs)
-        values, is_own = network.values(batch.boards, after, movers)
+        values, is_own = network.values(batch.boards_of(running), after, movers)
         rows = after.best_rows(values + noise * rng.gumbel(size=len(values)))
         own = values[rows] * (1 - 2 * movers)  # for player_0, as all values below
         steps.append((running, own, after.inputs[rows], after.viewer[rows], is_own[rows]))

@@ -105,6 +105,8 @@ def test_td__adds_extra_boards_to_the_training_summary(tmp_path: Path) -> None:
     settings = replace(TINY, board="family:train/3", extra_boards="family:valid")
     policy = train(tmp_path / "run", settings)
     assert policy.training["board"]["splits"] == ["train", "valid"]
+    other = train(tmp_path / "other", replace(TINY, extra_boards="shikoku_ring,family:2000001"))
+    assert other.training["board"]["splits"] == ["test"]
 
 
 def test_extra_boards__are_played_in_turn() -> None:

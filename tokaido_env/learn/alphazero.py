@@ -113,13 +113,16 @@ class AlphaZeroTrainer(Trainer):
         round_seed = int(arena_seed(settings.seed, number))
         seed = int(arena_seed(round_seed, index))
         games = SelfPlayGames(
-            *(self.pools[settings.is_extra(index)], settings.games, seed),
+            *(self.pools[self._is_extra(number, index)], settings.games, seed),
             *(settings.visit_sampling, settings.uniform_sampling),
             *(settings.search_share, settings.side_share, settings.result_weight),
         )
         text = f"{settings.games} games of {repr_short(agent.spec)} against itself, seed {seed}"
         agents = (task_agent(agent, self.run.executor),)
         return CallTask(selfplay_task, agents, (games,), text)
+
+    def _is_extra(self, number: int, index: int) -> bool:
+        return self.settings.is_extra((number - 1) * self.settings.shards + index)
 
     def _shard(self, number: int, index: int) -> Path:
         return self.run.folder / "shards" / f"{number:04d}-{index:04d}.safetensors"
@@ -140,19 +143,20 @@ class AlphaZeroTrainer(Trainer):
         samples = Samples.join(parts)
         if not len(samples.targets):
             raise RunError("search_share: expected some searches, got none: begin a run with more")
-        steps = max(1, round(settings.samples_per_position * new / settings.minibatch_size))
+        size = min(settings.minibatch_size, len(samples.targets))
+        steps = max(1, round(settings.samples_per_position * new / size))
         seed = match_seed(settings.seed, "alphazero", "learn", str(number))
         loss = learn(self.network, boards, samples, steps, seed, settings)
         return {
             "positions": new,
             "window": len(samples.targets),
-            "samples_per_position": round(steps * settings.minibatch_size / max(new, 1), 2),
+            "samples_per_position": round(steps * size / max(new, 1), 2),
             "loss": loss,
         }
 
     def _load(self, number: int, index: int) -> Samples:
         """Return a shard; extra boards are numbered after those of the run."""
-        is_extra = self.settings.is_extra(index)
+        is_extra = self._is_extra(number, index)
         samples = load_samples(self._shard(number, index), self.pools[is_extra])
         return samples._replace(boards=samples.boards + np.int32(is_extra * len(self.run.pool)))
 

@@ -18,7 +18,8 @@ def board_summary(pool: BoardPool, started_on: Iterable[str] = ()) -> dict[str, 
         pool: the boards.
         started_on: splits of earlier training.
     """
-    splits = {*_splits(pool.name), *started_on}
+    names = [pool.name] if pool.drawn else pool.names.tolist()
+    splits = {split for name in names for split in _splits(name)}.union(started_on)
     return {
         "name": pool.name,
         "hash": pool.hash,

@@ -104,9 +104,9 @@ def create_folder(folder: str | Path, settings: RunSettings) -> None:
 def extend(folder: str | Path, requested: Mapping[str, Any]) -> RunSettings:
     """Check that a run has the requested settings; raise its length if a longer run is requested.
 
-    The learning-rate schedule spans the length: an extended run continues with the rate that a run
-    of the new length has at this point. With a constant rate the extended run has the same bytes
-    as a run of the new length, except for the rating at the first end.
+    Schedules span the length: an extended run continues with the learning rate and temperature
+    that a run of the new length has at this point. Where both are constant, the extended run has
+    the same bytes as a run of the new length, except for the rating at the first end.
 
     Returns:
         The settings of the run after the change.

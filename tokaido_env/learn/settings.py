@@ -160,7 +160,7 @@ class RunSettings:
         return BoardPool.load(names if len(names) > 1 else names[0]) if self.extra_boards else None
 
     def is_extra(self, index: int) -> bool:
-        """Return whether the update, or the round's shard, of an index is for `extra_boards`."""
+        """Return whether the update or the shard of an index is for `extra_boards`."""
         return bool(self.extra_boards) and (index + 1) % self.extra_boards_every == 0
 
 
@@ -184,9 +184,11 @@ class TdSettings(RunSettings):
     temperature: float = setting(
         0.03,
         Parameter(float, 0, 10),
-        "temperature of the softmax over afterstate values at the start; falls linearly",
+        "temperature of the softmax over afterstate values at the start; falls linearly towards 0",
     )
-    final_temperature: float = setting(0.005, Parameter(float, 0, 10), "temperature at the end")
+    final_temperature: float = setting(
+        0.005, Parameter(float, 0, 10), "lowest temperature, at the end"
+    )
     snapshot_every: int = setting(50, COUNT, "updates between snapshots")
     checkpoint_every: int = setting(20, COUNT, _CHECKPOINT_EVERY)
     rate_every: int = setting(30, Parameter(int, 0), _RATE_EVERY)

@@ -70,7 +70,8 @@ class TdTrainer(Trainer):
         settings = self.settings
         for group in self.optimizer.param_groups:
             group["lr"] = settings.learning_rate * max(share, settings.final_learning_rate)
-        temperature = max(settings.temperature * share, settings.final_temperature)
+        lowest = min(settings.temperature, settings.final_temperature)
+        temperature = max(settings.temperature * share, lowest)
         pool = self.pools[settings.is_extra(self.done)]
         rollout = play_games(
             self.policy().network(), pool, settings.games, self._seed(_GAMES), temperature

@@ -113,9 +113,13 @@ def training_options(
 
 
 def save_and_play(options: argparse.Namespace, network: nn.Module, agent: Agent) -> None:
-    """Save a trained network to `--file`, and print the result of its agent against `greedy`."""
+    """Save a trained network to `--file`, and print the result of its agent against `greedy`.
+
+    The match is played on the boards of `--board`, if there is such an option.
+    """
     if options.file:
         torch.save(network.state_dict(), options.file)
-    match = play_match(agent, make("greedy"), options.games, options.seed)
+    board = getattr(options, "board", "shikoku")
+    match = play_match(agent, make("greedy"), options.games, options.seed, board)
     low, high = match.interval
     print(f"against greedy: {match.score:.1%} ({low:.1%} - {high:.1%}, {options.games:,} games)")
