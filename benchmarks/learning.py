@@ -204,8 +204,9 @@ def rows(chosen: Sequence[Cell], results: Path, seeds: Sequence[int]) -> list[di
     """Return the rows of measured cells; a cell of failed trainings names its command."""
     found = []
     for cell in chosen:
-        runs = [cell.run(results, seed) for seed in seeds]
-        files = {str(seed): Path(f"{run.path}.json") for seed, run in zip(seeds, runs, strict=True)}
+        own = SEEDS[:1] if cell.budget == FIXED else seeds
+        runs = [cell.run(results, seed) for seed in own]
+        files = {str(seed): Path(f"{run.path}.json") for seed, run in zip(own, runs, strict=True)}
         done = {
             seed: json.loads(file.read_text("utf-8"))
             for seed, file in files.items()
@@ -233,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for cell in chosen:
             if cell.budget == FIXED and seed != options.seeds[0]:
                 continue
-            run = cell.run(options.results, seed)
+            run = cell.run(options.results, SEEDS[0] if cell.budget == FIXED else seed)
             if options.list:
                 if run.training:
                     print("python", shlex.join(run.training))
@@ -246,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = parser_of(__doc__, "runs/learning", METHODS)
+    parser = parser_of(__doc__, f"runs/learning-rules-{RULES_VERSION}", METHODS)
     add = parser.add_argument
     budgets = f"of {', '.join(BUDGETS)} (default: all)"
     add("--budget", nargs="+", choices=BUDGETS, default=list(BUDGETS), metavar="B", help=budgets)

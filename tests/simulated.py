@@ -89,6 +89,8 @@ def with_bots() -> None:
     assert_same_games(gpu, cpu)
     bots = np.array([[0, 2], [1, 0], [0, 1]])
     assert_same_step(gpu.reset(), cpu.reset())
+    seeds = [None, 6, None]  # None continues
+    assert_same_step(gpu.reset(seeds), cpu.reset(seeds))
     gpu.set_bots(bots)
     cpu.set_bots(cpu.all_games, bots)
     for _ in range(5):

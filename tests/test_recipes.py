@@ -266,6 +266,11 @@ def test_minari_dataset__has_the_episodes_of_the_environment(
     dataset = recipe_of("minari_dataset").write(file, "tokaido/random-v0")
     assert dataset.total_episodes == 2 * len(records) == 8
     assert dataset.recover_environment().spec.kwargs == {"board": "shikoku"}
+    family = ["--board", "family:train/3", "--records", str(tmp_path / "family.jsonl")]
+    assert main(["evaluate", "random", "greedy", "--games", "8", *family]) == 0
+    several = recipe_of("minari_dataset").write(tmp_path / "family.jsonl", "tokaido/family-v0")
+    assert several.total_episodes == 16
+    assert several.spec.env_spec is None
     played = 0
     for episode in dataset:
         seat, record = episode.infos["seat"][0], records[episode.infos["game"][0] - 1]

@@ -342,7 +342,11 @@ class Batch(CopiedWhole):
         return out
 
     def timestep(self) -> TimeStep:
-        """Return the current time step, for use after `begin` or `advance`."""
+        """Return the current time step, for use after `begin` or `advance`.
+
+        `reward`, `terminated`, `player` and `next_player` of a game that these calls left out are
+        those of its own last step.
+        """
         args = self.all_games, self.boards, self.states, self.episode_info, batch_kernels.DECIDING
         observation = self._observer.update(args)
         return copy_timestep(self._live, observation) if self._copy else self._live

@@ -134,7 +134,8 @@ class CudaBatch:
 
     def reset(self, seed: Seeds = None, positions: Positions | None = None) -> TimeStep:
         """Begin an episode of all games; arguments and errors are those of `Batch.reset`."""
-        host = self._host if seed is not None or not self._begun else self.host()
+        continues = seed is None or np.ndim(seed) > 0  # a list may hold None
+        host = self.host() if self._begun and continues else self._host
         host.begin(host.all_games, seed, positions)
         self._upload(host)
         return self.timestep()

@@ -122,7 +122,7 @@ def afterstates(
     legal: npt.NDArray[np.uint64],
     inputs: AfterstateInputs | None = "afterstates",
 ) -> Afterstates:
-    """Return the afterstates of positions at decisions, as `Batch.afterstates`.
+    """Return the afterstates of positions at decisions, as `Batch.afterstates` with reward "win".
 
     Agents can call this with the arrays that `Agent.act` receives.
 

@@ -24,6 +24,7 @@ from minari.data_collector.episode_buffer import EpisodeBuffer
 import tokaido_env  # noqa: F401  registers the environment
 from tokaido_env.observers import masks, observe
 from tokaido_env.record import Record, read_verified
+from tokaido_env.spaces import action_space, observation_space
 from tokaido_env.trajectory import Trajectory
 
 
@@ -36,12 +37,17 @@ def write(records: str | Path, dataset_id: str) -> minari.MinariDataset:
     """
     games = list(read_verified(Path(records), distinct=True))
     boards = {record.board for _, record, _ in games}
-    options = {"board": boards.pop()} if len(boards) == 1 else {}
+    # A dataset names one environment: none, if games are on several boards.
+    env, known = "tokaido_env:TokaidoDuo-v0", dict[str, object]()
+    if len(boards) == 1:
+        known["env"] = gymnasium.make(env, board=boards.pop())
+    else:
+        known |= {"observation_space": observation_space(), "action_space": action_space()}
     players = sorted({name for _, record, _ in games for name in record.players})
     return minari.create_dataset_from_buffers(
         dataset_id,
         (one for game in games for one in episodes(*game)),
-        env=gymnasium.make("tokaido_env:TokaidoDuo-v0", **options),
+        **known,
         algorithm_name=", ".join(players),
         requirements=["tokaido-env"],
     )

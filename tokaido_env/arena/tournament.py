@@ -64,7 +64,8 @@ def play_match(
         games: how many, even and positive.
         seed: of the match, an integer from 0; it gives any two agents the same dice and draws.
         board: a name, a path, a `Board`, or a pool, from which the seed of each pair draws.
-        executor: runs the games; None chooses one (`games_as_completed`).
+        executor: runs the games; None chooses one (`games_as_completed`): an agent of `make` with
+            `choose` is then made again in other processes, without your later changes.
 
     Raises:
         IllegalMove: if an agent chose an illegal action, naming it, the game and the decision.

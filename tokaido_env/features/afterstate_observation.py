@@ -5,10 +5,10 @@ networks; `actions`, in row `a` the features of the afterstate of action `a`, ze
 illegal; and `action_mask`. An action is described by its afterstate, so that a network can score
 moves alike in any place of the island, and not only by their ids. The features are made by hand:
 they count what a good player looks at. They do not contain the heuristic's value of an action, but
-of an action with an optional effect they describe the position after the effect that the heuristic
-values most. For a seat that does not decide, `actions` and `action_mask` are 0. At the set-up and
-after the end there is no look-ahead: only the first N_FEATURES numbers, the observation alone, are
-filled.
+after an action with an optional effect the terms are those of the position after the effect that
+the heuristic values most; the others are of the position before it. For a seat that does not
+decide, `actions` and `action_mask` are 0. At the set-up and after the end there is no look-ahead:
+only the first N_FEATURES numbers, the observation alone, are filled.
 
 The arrays of a game lie in one row of `AFTERSTATE_ROW` numbers; `afterstate_arrays` returns views
 of them. `python -m tokaido_env features` prints the tables.

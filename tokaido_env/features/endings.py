@@ -208,9 +208,10 @@ def _add_result(frame: Row, value: np.float32) -> None:
 
 @kernel
 def may_trigger(board: Row, s: Row, seat: Seat) -> bool:
-    """Return whether a seat might pull a trigger within a pick; often true, never wrongly false.
+    """Return whether a seat might pull a trigger within a pick; often true without need.
 
-    It is false in the last round, where a trigger changes nothing.
+    It is false in the last round, where a trigger changes nothing, and misses lines on which the
+    hot spring token lets the pilgrim earn coins in two towns, or the merchant draw and then sell.
 
     Args:
         board: a row of `BOARD`.

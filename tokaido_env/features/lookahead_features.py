@@ -62,9 +62,9 @@ def _offer(when: str, rolls: int, meaning: str) -> tuple[Entry, ...]:
             f"{when}_station",
             _KINDS,
             rolls,
-            f"stations of each kind that the pilgrim reaches {meaning}",
+            f"stations, of each kind, as far ahead of the pilgrim, occupied or not, {meaning}",
         ),
-        (f"{when}_coins", 1, 4 * rolls, f"coins of the coastal town that it reaches {meaning}"),
+        (f"{when}_coins", 1, 4 * rolls, f"coins of a coastal town there {meaning}"),
         *_trade(when, rolls, meaning),
     )
 
