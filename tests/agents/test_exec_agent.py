@@ -146,7 +146,7 @@ def test_evaluate__reports_forfeits_and_keeps_records_of_one_limit(
     )
     assert reported in capsys.readouterr().err
     assert main([*words, "50"]) == 1
-    assert "--move-seconds 50', got 'Wrong=" in capsys.readouterr().err
+    assert " illegal --move-seconds 50' with SHA-256" in capsys.readouterr().err
 
 
 RUNNER = ROOT / "agents" / "python_program.py"
