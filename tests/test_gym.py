@@ -339,11 +339,3 @@ def test_vector_render__returns_the_frames_of_sync_vector_env() -> None:
         envs.reset(seed=[3, 4])
         envs.step(native.action_masks().argmax(axis=1))
     assert native.render() == sync.render()
-
-
-@pytest.mark.parametrize("mask", [[0, 2], [True, False], np.ones(3, np.int8), np.ones((3, 1)), 1])
-def test_reset__refuses_a_wrong_reset_mask(mask: Any) -> None:
-    envs = TokaidoDuoVectorEnv(3, "random", autoreset_mode="Disabled")
-    envs.reset(seed=0)
-    with pytest.raises(ValueError, match=r"reset_mask: expected bool of shape \(3,\)"):
-        envs.reset(options={"reset_mask": mask})

@@ -179,9 +179,8 @@ def test_set_options__starts_from_a_position_once() -> None:
     env = TokaidoVecEnv(2, "random", 7, seat=1)
     env.set_options({"state": game.to_dict()})
     env.reset()
-    assert [np.flatnonzero(mask).tolist() for mask in env.action_masks()] == [
-        game.legal_actions()
-    ] * 2
+    legal = [np.flatnonzero(mask).tolist() for mask in env.action_masks()]
+    assert legal == [game.legal_actions()] * 2
     env.reset()
     assert env.games.batch.states["round"].tolist() == [1, 1]
     env.set_options([{"state": game.to_dict()}, {}])
