@@ -47,7 +47,7 @@ def test_totals_by_name__has_the_totals_of_the_games(singles: list[Review]) -> N
         for key in ("luck", "result", "result_less_luck"):
             values = np.array([each[key] for each in totals])
             assert of[key].value == pytest.approx(values.mean(), abs=2e-6)
-            half = 1.96 * values.std(ddof=1) / 3**0.5
+            half = 4.302653 * values.std(ddof=1) / 3**0.5
             assert of[key].high - of[key].value == pytest.approx(half, abs=1e-4)
 
 

@@ -9,7 +9,7 @@ on the reconstruction. `docs/reference/board-family.md` lists all values.
 
 A board depends on these rules and its number only. The rules are frozen; a change needs a new
 family. Family 2 is the split `far`: train cannot have any of its drawn entries, except for starts
-and the length of half of its rings.
+and the length of 38 of its 100 rings.
 
 Each entry has a separate random stream of SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable
 pseudorandom number generators"), computed with Python integers.

@@ -305,7 +305,8 @@ def round_text(scene: Scene) -> str:
     """Return the round, its leader and the board as text."""
     position = scene.position
     board = "".join(sign for sign in position["board"] if sign.isprintable())
-    return f"round {position['round']} · {scene.names[position['lead']]} leads · {board}"
+    number = position["round"] + (position["phase"] == "ROLL")  # `lead` is the next one then
+    return f"round {number} · {scene.names[position['lead']]} leads · {board}"
 
 
 def status_text(scene: Scene) -> str:

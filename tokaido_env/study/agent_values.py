@@ -19,7 +19,8 @@ Values = npt.NDArray[np.float64]
 
 
 def check_has_values(agent: Agent, board: Board) -> None:
-    """Raise `ValueError` if `Agent.judge` gives no values of positions on a board."""
+    """Prepare an agent for a board; raise `ValueError` if it gives no values of positions on it."""
+    agent.prepare([board])
     batch = Batch(1, board, observation=None)
     batch.reset(0)
     position = batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)

@@ -8,7 +8,7 @@ from tokaido_env.agents.registry import KINDS
 from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.boards.board_pool import BoardPool
 
-LEVELS = {  # weakest first; the stronger one of two neighbours scores about 70 % or more
+LEVELS = {  # weakest first; the stronger one of two neighbours scores 62 % or more
     "random": "Beginner 1",
     "greedy:epsilon=0.8": "Beginner 2",
     "greedy:epsilon=0.6": "Beginner 3",
@@ -37,6 +37,8 @@ def opponents() -> list[dict[str, Any]]:
         plays = KINDS[spec.partition(":")[0]].meaning.partition(";")[0].rstrip(".") + "."
         if share := spec.partition("epsilon=")[2]:
             plays = f"{float(share):.0%} of its moves are random, the others gain most at once."
+        if spec.startswith("champion:sims="):
+            plays = "Searches with the strongest network of this package on the default board."
         named = {"spec": spec, "name": LEVELS.get(spec, spec), "plays": plays}
         found.append(named | {"elo": None, "ci95": None, "level": numbers.get(spec)})
         if (rating := ratings.get(spec)) is not None:

@@ -137,6 +137,6 @@ def _status_of(session: Session) -> str:
     if session.waits_for != "human" or len(session.humans) > 1:
         return session.status_text()
     text = f"Your turn: {_ASKS[position['phase']].format_map(position)}."
-    if position["end_triggered"]:
+    if position["end_triggered"] or position["round"] == session.game.board.max_rounds:
         text += f" This is the last round: {end_text(session.scenes[-1])}."
     return text

@@ -85,7 +85,8 @@ def resume(
     """
     if isinstance(game, Game):
         game, board = game.record(), game.board
-    return LiveGameWidget(Session.from_record(game, seats, board), advisor)
+    names = game.players if list(seats) == [HUMAN, HUMAN] else None
+    return LiveGameWidget(Session.from_record(game, seats, board, names), advisor)
 
 
 class LiveGameWidget(anywidget.AnyWidget):
