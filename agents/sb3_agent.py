@@ -19,11 +19,13 @@ class SB3Agent:
 
     Args:
         file: a saved `MaskablePPO` that was trained in `TokaidoVecEnv` or in
-            `tokaido_env:TokaidoDuo-v0`.
+            `tokaido_env:TokaidoDuo-v0`, with float32 observations.
     """
 
     def __init__(self, file: str) -> None:
         self.model = MaskablePPO.load(file, device="cpu")
+        if self.model.observation_space.dtype != np.float32:
+            raise ValueError(f"{file}: expected a model of float32 observations")
 
     def choose(self, game: Game, rng: np.random.Generator) -> int:
         """Return the id of a legal action."""

@@ -416,6 +416,9 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         **options: Any,
     ) -> None:
         check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        if isinstance(opponent, Sequence) and not isinstance(opponent, str) and len(opponent) > 1:
+            raise ValueError(f"opponent: expected one, got {len(opponent)}")
+        BoardPool.load(options.get("board", "shikoku")).check_drawn()
         self.render_mode = render_mode
         self.games = TokaidoDuoVectorEnv(
             1, opponent, seat, autoreset_mode=AutoresetMode.DISABLED, **options

@@ -112,6 +112,8 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
 
     def _reset(self, tensordict: TensorDictBase | None = None, **options: Any) -> TensorDict:
         games = self._flagged("_reset", tensordict)
+        if self._new_seed is not None and len(games) < len(self.games):
+            raise RuntimeError("set_seed: seed the environment before you make its collector")
         self.games.begin(games, self._new_seed)
         self._new_seed = None
         no_end = np.zeros(len(self.games), np.bool_)

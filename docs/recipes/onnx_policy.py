@@ -100,6 +100,8 @@ def logits_network(file: str) -> Any:
     from torch import nn
 
     policy = MaskablePPO.load(file, device="cpu").policy
+    if policy.observation_space.dtype != np.float32:
+        raise ValueError(f"{file}: expected a model of float32 observations")
     return nn.Sequential(
         policy.pi_features_extractor, policy.mlp_extractor.policy_net, policy.action_net
     )

@@ -97,8 +97,10 @@ class TokaidoDuoTextEnv(CopiedWhole, textarena.Env):
         else:
             since = len(game.events())
             game.play(parsed.label)
+        done, info = self.state.step(rotate_player=False)  # counts a turn of this player
+        if parsed.label is not None:
             self._advance(since)
-        done, info = self.state.step(rotate_player=False)
+            done = self.state.done
         return done, info
 
     def _playing(self) -> Game:

@@ -158,11 +158,12 @@ def test_export__observations_equal_those_of_the_environment(
 def test_export__distinct_keeps_the_first_row_of_each_position(tmp_path: Path) -> None:
     rng, path = random.Random(0), tmp_path / "games.jsonl"
     boards = ["shikoku"] * 4 + ["family:7"] * 2
-    save([finished(seed % 2, rng.choice, board) for seed, board in enumerate(boards)], path)
+    games = [finished(seed % 2, rng.choice, board) for seed, board in enumerate(boards)]
+    save([replace(game, players=("a", "ab"[i % 2])) for i, game in enumerate(games)], path)
     first: dict[tuple[Any, ...], Row] = {}
     dataset.export(path, tmp_path / "all.parquet")
     for row in rows_of(tmp_path / "all.parquet"):
-        key = row["board_hash"], *row["observation"].tolist(), *row["mask"].tolist()
+        key = row["player"], row["board_hash"], *row["observation"], *row["mask"]
         first.setdefault(key, row)
     out = tmp_path / "games.parquet"
     assert dataset.export(path, out, distinct=True) == (len(first), 6)

@@ -83,7 +83,8 @@ def export(
         board: the board or pool of the games, if neither built in nor of the family.
         observation: "float32", "uint8", "geometry" or "afterstates".
         rows: what a row contains, "decisions" or "games".
-        distinct: of decisions with equal observations, masks and boards write only the first.
+        distinct: of a player's decisions with equal observations, masks and boards write only the
+            first.
 
     Returns:
         The numbers of rows and of games.
@@ -157,11 +158,12 @@ def _parts(
 
 
 def _without(part: Part, seen: set[bytes]) -> Part:
-    """Return the rows of positions that were not seen before, and add these to the seen ones."""
+    """Return the rows of positions that their player had not seen, and add these to the seen."""
     new = []
-    shown = zip(part["observation"], part["mask"], part["board_hash"], strict=True)
-    for row, (observation, mask, board) in enumerate(shown):
-        text = observation.tobytes() + mask.tobytes() + board.encode()
+    names = "observation", "mask", "board_hash", "player"
+    shown = zip(*(part[name] for name in names), strict=True)
+    for row, (observation, mask, board, player) in enumerate(shown):
+        text = observation.tobytes() + mask.tobytes() + f"{board}{player}".encode()
         key = blake2b(text, digest_size=16).digest()
         if key not in seen:
             seen.add(key)

@@ -78,7 +78,7 @@ class Budget:
     def of(cls, options: argparse.Namespace) -> Budget:
         """Return the budget of `training_options`; its minutes start now."""
         decisions = options.decisions if options.minutes is None else None
-        return cls(decisions, options.minutes, options.curve, options.log)
+        return cls(decisions, options.minutes, options.curve, getattr(options, "log", None))
 
 
 def training_options(
@@ -91,7 +91,7 @@ def training_options(
         decisions: of a training by default.
         tracks: what the network can read.
         track: the default one.
-        settings: a named tuple of defaults; each field is an option.
+        settings: a named tuple of defaults, if it has figures to log; each field is an option.
     """
     show_defaults = argparse.ArgumentDefaultsHelpFormatter
     parser = argparse.ArgumentParser(description=about, formatter_class=show_defaults)
@@ -101,7 +101,8 @@ def training_options(
     minutes = "duration of the training, instead of decisions"
     budget.add_argument("--minutes", type=float, help=minutes)
     add("--curve", help="folder for the weights at each tenth of the budget")
-    add("--log", help="folder for TensorBoard")
+    if settings:
+        add("--log", help="folder for TensorBoard")
     add("--track", choices=tracks, default=track, help="what the network reads")
     add("--seed", type=int, default=1, help="random seed")
     for name, value in settings._asdict().items() if settings else ():
