@@ -22,7 +22,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
     """Samples of twelve games on a pool of three boards."""
     path = tmp_path_factory.mktemp("policies") / "policy"
     counting_policy().save(path)
-    games = SelfPlayGames(POOL, 12, 50, 0.3, 0.1, side_share=0.3)
+    games = SelfPlayGames(POOL, 12, 50, 0.3, 0.1)
     return games.samples(make(f"policy_search:{path},sims=3"))
 
 

@@ -299,7 +299,7 @@ def test_resume__refuses_a_damaged_file(
 @pytest.mark.parametrize(
     ("old", "new", "place"),
     [
-        ("version = 8", "version = 7", "run: version"),
+        ("version = 9", "version = 8", "run: version"),
         ('method = "td"', 'method = "zero"', "run.method"),
         ('inputs = "', 'inputs = "0', "layout.inputs"),
         ("width = 8", "width = 64", "checkpoint"),

@@ -86,20 +86,6 @@ def test_selfplay_games__search_a_share_of_the_decisions(samples_of: Play, tmp_p
     assert len(load_samples(tmp_path / "none", POOL).targets) == 0
 
 
-def test_selfplay_games__search_after_other_actions(samples_of: Play) -> None:
-    """The positions of second searches, and the chance before them, have the search's value."""
-    without = samples_of(uniform_sampling=0.0, visit_sampling=0.0, result_weight=1.0)
-    both = samples_of(uniform_sampling=0.0, visit_sampling=0.0, result_weight=1.0, side_share=1.0)
-    known = {row.tobytes() for row in without.states}
-    new = np.array([row.tobytes() not in known for row in both.states])
-    assert len(without.targets) < len(both.targets) < 3.2 * len(without.targets)
-    assert np.isin(both.targets[~new], (-1, 0, 1)).mean() > 0.9
-    for phase in (False, True):
-        targets = both.targets[new & (at_chance(both) == phase)]
-        assert len(targets) > 50
-        assert np.isin(targets, (-1, 0, 1)).mean() < 0.2
-
-
 def test_selfplay_games__give_chance_after_explored_actions_the_result(samples_of: Play) -> None:
     """The search's value is that of its own action."""
     for share in (0.0, 1.0):

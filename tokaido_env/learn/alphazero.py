@@ -115,7 +115,7 @@ class AlphaZeroTrainer(Trainer):
         games = SelfPlayGames(
             *(self.pools[self._is_extra(number, index)], settings.games, seed),
             *(settings.visit_sampling, settings.uniform_sampling),
-            *(settings.search_share, settings.side_share, settings.result_weight),
+            *(settings.search_share, settings.result_weight),
         )
         text = f"{settings.games} games of {repr_short(agent.spec)} against itself, seed {seed}"
         agents = (task_agent(agent, self.run.executor),)

@@ -75,7 +75,7 @@ class ReplayBuffer:
             values: float (n,), the expected results of player_0; nan for the result alone.
             seats: int (n,), the seats that the value targets are for.
             boards: int (n,), indices in the pool.
-            games: int64 (n,), the games of which the positions know the results; -1: none.
+            games: int64 (n,), the games of the positions.
             visits: int (n, N_ACTIONS), of a search; None at chance.
         """
         shares = np.zeros((len(states), N_ACTIONS), np.uint8)
@@ -91,7 +91,7 @@ class ReplayBuffer:
         """
         parts = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         states, values, seats, boards, games, visits = parts
-        weights = np.where(games < 0, 0.0, np.where(np.isnan(values), 1.0, self._result_weight))
+        weights = np.where(np.isnan(values), 1.0, self._result_weight)
         values = (1 - weights) * np.nan_to_num(values) + weights * results[games]
         targets = (values * (1 - 2 * seats.astype(np.int64))).astype(np.float32)
         return Samples(states.view(STATE), targets, boards.astype(np.int32), visits)

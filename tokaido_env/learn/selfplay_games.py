@@ -41,9 +41,8 @@ class SelfPlayGames(NamedTuple):
         uniform_sampling: share of actions drawn uniformly from the legal ones; both shares are at
             most 1 together. All other actions are the search's choice.
         search_share: share of the decisions that are searched.
-        side_share: share of these with a second search, after a random other action.
         result_weight: share of the game's result in the value targets; the rest is the search's
-            value. Second searches have no result.
+            value.
     """
 
     pool: BoardPool
@@ -52,7 +51,6 @@ class SelfPlayGames(NamedTuple):
     visit_sampling: float
     uniform_sampling: float
     search_share: float = 1.0
-    side_share: float = 0.0
     result_weight: float = 0.5
 
     def samples(self, agent: PolicySearchAgent) -> Samples:
@@ -80,7 +78,6 @@ class SelfPlayGames(NamedTuple):
                 found = search(agent.network, agent.config, some, keys[rows])
                 actions[rows] = self._explore(found, some.legal, rng)
                 self._record(buffer, some, found, actions[rows], which[rows], running[rows])
-                self._search_sides(agent, buffer, some, actions[rows], which[rows], rng)
             advance_checked(batch, running, actions)
             running = running[~batch.over[running]]
         return buffer.samples(batch.rewards(batch.all_games)[:, 0])
@@ -106,40 +103,6 @@ class SelfPlayGames(NamedTuple):
         # The search's value is that of its own action.
         values = np.where(actions == found.actions, found.values, np.nan)
         buffer.add(copy_rows(after, k), values[k], viewers[k], which[k], games[k])
-
-    def _search_sides(
-        self,
-        agent: PolicySearchAgent,
-        buffer: ReplayBuffer,
-        positions: PositionBatch,
-        actions: npt.NDArray[np.int64],
-        which: npt.NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> None:
-        """Search and add the positions after random other actions."""
-        others = positions.legal & ~(np.uint64(1) << actions.astype(np.uint64))
-        rows = np.flatnonzero((others != 0) & (rng.random(len(others)) < self.side_share))
-        if not len(rows):
-            return
-        chosen = sample_rows(masks(others[rows]), rng.random(len(rows)))
-        own = which[rows].astype(np.int64)
-        after = copy_rows(positions.states, rows)
-        viewers = apply_actions(self.pool.records, own, after, chosen)
-        boards = [self.pool[k] for k in own]
-        batch = Batch(len(rows), boards, observation=None, autoreset=False)
-        batch.reset(rng.integers(2**62, size=len(rows)), copy_rows(positions.states, rows))
-        advance_checked(batch, batch.all_games, chosen)
-        k = np.flatnonzero(batch.legal & (batch.legal - np.uint64(1)))
-        if not len(k):
-            return
-        sides = _positions(batch, k)
-        found = search(agent.network, agent.config, sides, batch.keys(k))
-        no_game = np.full(len(k), -1)
-        seats = sides.states["player"]
-        buffer.add(sides.states, found.values, seats, own[k], no_game, found.visits)
-        at = np.flatnonzero(viewers[k] >= 0)
-        row = k[at]
-        buffer.add(copy_rows(after, row), found.values[at], viewers[row], own[row], no_game[at])
 
     def _explore(
         self, found: SearchResult, legal: npt.NDArray[np.uint64], rng: np.random.Generator

@@ -215,12 +215,6 @@ class AlphaZeroSettings(RunSettings):
         "share of decisions that are searched and become samples; the others are sampled from the "
         "network's afterstate values; above 0",
     )
-    side_share: float = setting(
-        0.0,
-        SHARE,
-        "share of these with a second search, after a random other action, which trains the value "
-        "of actions that are never taken",
-    )
     result_weight: float = setting(
         0.5, SHARE, "share of the game's result in a value target; the rest is the search's value"
     )
