@@ -228,7 +228,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         return seen
 
     def state(self) -> npt.NDArray[np.float32]:
-        """Return the whole position as one vector: player_0's observation, since nothing is hidden.
+        """Return the whole position as one vector, player_0's numbers, since nothing is hidden.
 
         Returns:
             float32 (N_FEATURES,), N_BOARD_FEATURES longer with `see_board`.

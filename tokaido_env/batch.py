@@ -364,7 +364,7 @@ class Batch(CopiedWhole):
 
     @property
     def padded_mask(self) -> npt.NDArray[np.int8]:
-        """`TimeStep.mask` padded with zeros to int8 (n, MASK_BYTES), contiguous. Read only."""
+        """A live view of `TimeStep.mask`, padded to int8 (n, MASK_BYTES), contiguous. Read only."""
         return self._mask_words.view(np.int8)
 
     def masks(self, games: Games) -> npt.NDArray[np.bool_]:

@@ -71,7 +71,7 @@ class TextFormat:
         legal: "unlisted": prompts have the forms of labels only; "listed": the labels of all legal
             actions too.
         rules: start with the rules and the tables of the board.
-        history: number of last events in the prompt.
+        history: number of last events in the prompt; in matches, which pass positions, none.
         retries: further tries after an answer without a legal action, before a forfeit.
     """
 

@@ -23,7 +23,7 @@ class Export(cli.Recorded):
     observation: ObservationFormat = "float32"
     """observation of each decision, as of the environment"""
     distinct: bool = False
-    """of decisions in equal positions, as observed on one board, write only the first"""
+    """of a player's decisions in equal positions on one board, write only the first"""
 
 
 @cli.command("export")

@@ -76,6 +76,8 @@ class Rate(cli.Matches):
 
     agent: cli.AgentSpec = field(kw_only=False)
     """agent to measure, as SPEC or NAME=SPEC with a name to print; tokaido agents lists all"""
+    board: cli.Board = "shikoku"
+    """board of the ladder; any boards of the family are rated on family:valid"""
     opponents: Annotated[int, Parameter("--opponent-count")] = placement.OPPONENTS
     """opponents to play against"""
     include_slow: bool = False

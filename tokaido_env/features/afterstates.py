@@ -62,7 +62,14 @@ class Afterstates(NamedTuple):
     inputs: Any
 
     def best_rows(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Return the row of each game's highest score, int64 (games,), of scores (k,)."""
+        """Return the row of each game's highest score, the last one if several are equal.
+
+        Args:
+            scores: (k,).
+
+        Returns:
+            int64 (games,).
+        """
         order = np.lexsort((scores, self.game))
         return order[np.flatnonzero(np.diff(self.game[order], append=-1))]
 
