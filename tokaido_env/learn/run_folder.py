@@ -38,7 +38,7 @@ from tokaido_env.files import LOCK_SUFFIX, TEMP_SUFFIX, flush_folder, locked, re
 from tokaido_env.learn.settings import METHODS, RunError, RunSettings, TdSettings
 
 CONFIG, METRICS = "config.toml", "metrics.jsonl"
-VERSION = 8  # of run folders
+VERSION = 9  # of run folders
 
 _PACKAGES = ("tokaido-env", "numpy", "numba", "torch")
 # A killed command leaves these files.
