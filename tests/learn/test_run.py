@@ -69,7 +69,7 @@ def test_run__writes_exactly_the_documented_files(finished_run: Finished, method
     }
     assert len(list((finished / "tb").iterdir())) == 1
     config = tomllib.loads((finished / "config.toml").read_text(encoding="utf-8"))
-    assert config["run"] == {"method": method, "version": 8}
+    assert config["run"] == {"method": method, "version": 9}
     assert type(settings)(**config["settings"]) == settings == load_settings(finished)
     assert set(config["boards"]) == {"board", "extra_boards"}
     assert {"python", "tokaido-env", "numpy", "numba", "torch"} <= set(config["versions"])
