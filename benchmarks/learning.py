@@ -38,7 +38,8 @@ from tokaido_env.learn.rating import rate_learner
 SEEDS = range(5)
 GAMES, CURVE_GAMES = 4000, 100  # against the heuristic; against each opponent of a curve's rating
 TD_UPDATE, TD_LONG = 40_500, 250_000  # decisions of an update of td, more of its first, long games
-AZ_ROUNDS, AZ_GAMES, GAME = 8, 128, 90  # the last: decisions of a game, about
+AZ_ROUNDS, AZ_GAMES = 8, 128
+AZ_DECISIONS = 1930  # searched in one game of each round: 840 in the first, by random weights
 FIXED, UNTRAINED = "none", "untrained"
 TRACKS = "raw", "geometry", "afterstates"
 
@@ -109,7 +110,7 @@ class Train(NamedTuple):
         if not decisions:
             few = ["--shards", "1", "--games", "2", "--sims", "2", "--promotion-games", "0"]
             return ["--rounds", "1", *few, *still]
-        shards = max(decisions // (AZ_ROUNDS * AZ_GAMES * GAME), 1)
+        shards = max(decisions // (AZ_GAMES * AZ_DECISIONS), 1)
         return ["--rounds", str(AZ_ROUNDS), "--shards", str(shards)]
 
 

@@ -64,11 +64,7 @@ def decisions_of(run: Run) -> int:
         return int(curve[-1].stem.partition("-")[0])
     metrics = ROOT / run.path / "metrics.jsonl"
     lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.is_file() else []
-    known = [json.loads(line) for line in lines]
-    if known and "positions" in known[-1]:  # alphazero: of each round
-        return sum(line.get("positions", 0) for line in known)
-    last = {"steps": run.decisions} | (known[-1] if known else {})
-    return int(last.get("decisions", last["steps"]))
+    return int(json.loads(lines[-1])["decisions"]) if lines else run.decisions
 
 
 def run_python(words: Words) -> int:

@@ -146,8 +146,8 @@ def test_attributes__are_read_and_set_per_game() -> None:
     ]
     with pytest.raises(AttributeError, match="attr_name: seats cannot be set"):
         env.set_attr("seat", 0, [0])
-    env.set_attr("weather", "rain")
-    assert env.get_attr("weather", 0) == ["rain"]
+    with pytest.raises(AttributeError, match="attr_name: unknown 'opponents'"):
+        env.set_attr("opponents", "random")
     assert env.env_is_wrapped(Monitor, [0, 2]) == [True] * 2
     assert env.env_is_wrapped(gymnasium.Wrapper) == [False] * 3
 

@@ -198,12 +198,14 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         """Set "opponent" of some games, or an attribute of this environment.
 
         Raises:
-            AttributeError: for "seat", which `TokaidoVecEnv` takes as an argument.
+            AttributeError: for an unknown one, or "seat", an argument of `TokaidoVecEnv`.
         """
         if attr_name == "opponent":
             self.set_opponents(value, indices)
         elif attr_name == "seat":
             raise AttributeError("attr_name: seats cannot be set; pass `seat` to TokaidoVecEnv")
+        elif not hasattr(self, attr_name):
+            raise AttributeError(f"attr_name: unknown {attr_name!r}; for opponents: set_opponents")
         else:
             setattr(self, attr_name, value)
 

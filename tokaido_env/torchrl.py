@@ -222,7 +222,8 @@ def random_policy(tensordict: TensorDictBase) -> TensorDictBase:
 def value_sign(data: TensorDictBase) -> torch.Tensor:
     """Return the factor of the next state's value, float32 with the reward's shape.
 
-    It is 1 if the same player decides again, -1 if the other decides, and 0 at the end.
+    It is 1 if the same player decides again, -1 if the other decides, and 0 at the end. A cut by
+    `StepCounter(max_steps=…)` is taken for an end: do not cut games.
 
     Args:
         data: data of a rollout, with `player`, `("next", "player")` and `("next", "done")`.

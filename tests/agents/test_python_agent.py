@@ -107,6 +107,18 @@ def test_per_game_adapter__plays_on_several_boards_at_once(tmp_path: Path) -> No
     assert not batch.check_moves(games, actions)[1].any()
 
 
+def test_prepare__reaches_an_object_with_choose() -> None:
+    class Prepared(Highest):
+        boards: Any = ()
+
+        def prepare(self, boards: Any) -> None:
+            self.boards = [board.name for board in boards]
+
+    agent = Prepared()
+    play_match(agent, "random", 2, 0, "shikoku_art")
+    assert agent.boards == ["shikoku_art"]
+
+
 def test_make__passes_parameters_as_literals_or_text() -> None:
     spec = "python:custom_agents:Settings,depth=3,rate=0.5,quick=True,name=tortoise,path=a/b.c,key="
     agent = make(spec)

@@ -113,6 +113,7 @@ def test_alphazero__logs_the_shards_of_each_round(finished_run: Any) -> None:
     assert list(first["shards"]) == [f"0001-000{i}.safetensors" for i in range(3)]
     assert list(third["shards"])[:3] == list(second["shards"])[3:]
     assert first["promotion/games"] == second["promotion/games"] == 12
+    assert 0.7 < second["decisions"] / (first["positions"] + second["positions"]) < 0.9
     extra = BoardPool.load(["shikoku_ring", "shikoku_art"])
     for path in (finished_run("alphazero") / "shards").iterdir():
         is_extra = path.stem in ("0001-0001", "0002-0000", "0002-0002", "0003-0001")

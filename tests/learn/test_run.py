@@ -81,7 +81,7 @@ def test_run__logs_every_update_and_its_ratings(finished_run: Finished, method: 
     assert [line[settings.LENGTH] for line in lines] == [1, 2, 3]
     names = {
         "td": {"loss", "decisions", "game_length"},
-        "alphazero": {"loss", "positions", "shards", "policy_sha256"},
+        "alphazero": {"loss", "decisions", "positions", "shards", "policy_sha256"},
     }
     assert names[method] <= set(lines[-1])
     assert not any(name.startswith("time/") for line in lines for name in line)

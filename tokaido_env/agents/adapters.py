@@ -84,8 +84,9 @@ class PerGameAdapter(AgentAdapter):
         self._boards: dict[bytes, Board] = {}
 
     def prepare(self, boards: Sequence[Board]) -> None:
-        """Store the boards of the coming games, for `Game` objects; built-in ones need no call."""
-        self._boards |= {board.record.tobytes(): board for board in boards}
+        """Store the boards of the coming games, and call the object's `prepare`, if it has one."""
+        super().prepare(boards)
+        self._store(boards)
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return action ids, int64 (n,); arguments and errors are those of `Agent.act`."""
@@ -102,10 +103,13 @@ class PerGameAdapter(AgentAdapter):
     def _board(self, record: np.void) -> Board:
         key = record.tobytes()
         if key not in self._boards:
-            self.prepare([Board.load(name) for name in built_in_boards()])
+            self._store([Board.load(name) for name in built_in_boards()])
         if key not in self._boards:
             raise AgentError(f"agent {self.spec!r}: unknown board: call prepare([board]) first")
         return self._boards[key]
+
+    def _store(self, boards: Sequence[Board]) -> None:
+        self._boards |= {board.record.tobytes(): board for board in boards}
 
 
 def _action(choice: object) -> int:

@@ -75,11 +75,20 @@ def _import(spec: str, name: str) -> ModuleType:
         sys.path.append(folder)
         importlib.invalidate_caches()
     try:
-        return _load(file) if file else importlib.import_module(name)
+        return _load(file) if file else _imported(name)
     except (Exception, SystemExit) as error:
         raise AgentError(
             f"agent {spec!r}: module {name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
+
+
+def _imported(name: str) -> ModuleType:
+    """Import a module; refuse one whose file has changed since, because Python keeps it."""
+    module = importlib.import_module(name)
+    now = sha256_of_files([module.__file__ or ""])
+    if module.__dict__.setdefault("__sha256__", now) != now:
+        raise ImportError("its file has changed since it was imported: restart Python")
+    return module
 
 
 def _load(file: Path) -> ModuleType:

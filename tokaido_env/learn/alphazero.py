@@ -57,7 +57,7 @@ class AlphaZeroTrainer(Trainer):
         self.network = run.new_network()
         self.parts = {"network": self.network}
         self.pools = (run.pool, run.extra_pool or run.pool)
-        self.counters = {"incumbents": [0]}
+        self.counters = {"incumbents": [0], "decisions": 0}
         if not checkpoints(run.folder):
             run.freeze(self.network, 0).save(run.snapshot(0))
 
@@ -139,7 +139,9 @@ class AlphaZeroTrainer(Trainer):
         settings = self.settings
         boards = np.concatenate([pool.records for pool in self.pools])
         parts = [self._load(*key) for key in keys]
-        new = sum(len(part.targets) for part in parts[-settings.shards :])
+        played = Samples.join(parts[-settings.shards :])
+        new = len(played.targets)
+        self.counters["decisions"] += int(played.visits.any(axis=1).sum())
         samples = Samples.join(parts)
         if not len(samples.targets):
             raise RunError("search_share: expected some searches, got none: begin a run with more")
@@ -148,6 +150,7 @@ class AlphaZeroTrainer(Trainer):
         seed = match_seed(settings.seed, "alphazero", "learn", str(number))
         loss = learn(self.network, boards, samples, steps, seed, settings)
         return {
+            "decisions": self.counters["decisions"],  # searched ones, of all rounds so far
             "positions": new,
             "window": len(samples.targets),
             "samples_per_position": round(steps * size / max(new, 1), 2),
