@@ -81,13 +81,14 @@ def test_sources__of_an_entry_are_its_package_and_those_below(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(cache, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(cache, "_STARTED", float("inf"))
     packages = (*cache.KERNEL_PACKAGES, "arena", "cli")
     files = {name: tmp_path / name / "module.py" for name in packages}
 
     def write(file: Path, text: str) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, "utf-8")
-        os.utime(file, (0, 0))
+        os.utime(file, (0, 0))  # as copies have that keep the time
 
     def hashes() -> list[str | None]:
         cache._hash_sources.cache_clear()
@@ -108,7 +109,8 @@ def test_sources__of_an_entry_are_its_package_and_those_below(
         "arena": [False, False, False, True],
         "cli": [False, False, False, False],
     }
-    files["core"].touch()  # since the start of this process: it may have imported another version
+    # Changed since the start of this process, which may have imported another version.
+    monkeypatch.setattr(cache, "_STARTED", files["core"].stat().st_ctime - 1)
     assert hashes() == [None] * 4
 
 

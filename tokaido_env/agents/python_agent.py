@@ -70,9 +70,8 @@ def _import(spec: str, name: str) -> ModuleType:
         file = Path(f"{name}.py")  # in the current folder
     if file and not is_file(file):
         raise AgentError(f"agent {spec!r}: {escape_text(str(file))}: no such file")
-    folder = str(file.resolve().parent if file else Path.cwd())
-    if folder not in sys.path:
-        sys.path.append(folder)
+    if not file and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
         importlib.invalidate_caches()
     try:
         return _load(file) if file else _imported(name)
@@ -95,7 +94,7 @@ def _load(file: Path) -> ModuleType:
     """Execute a file under its path, again if it or a module next to it has changed since.
 
     Modules in its folder come first, as for a script, and are its own: files of two folders may
-    import different modules of one name.
+    import different modules of one name. Its functions cannot import them later.
     """
     path, folder = str(file.resolve()), file.resolve().parent
     known = sys.modules.get(path)

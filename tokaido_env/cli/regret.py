@@ -82,7 +82,8 @@ def main(options: Regret) -> int:
         seed=None,
         estimates=(*measures, *_differences(regret_set, chosen, measures)),
     )
-    timed = (*result.estimates, *map(seconds_measure, chosen))
+    here = [one for one in chosen if not one.agent.startswith("exec:")]  # not other processes
+    timed = (*result.estimates, *map(seconds_measure, here))
     shown = replace(result, estimates=timed)
     kept = shown if options.timed else result
     save_result(kept, options)

@@ -173,7 +173,8 @@ def _hash_sources(file: Path) -> str | None:
         sources += sorted((_PACKAGE / each).glob("*.py"))
     digest = hashlib.sha256()
     try:
-        if max(map(os.path.getmtime, sources)) > _STARTED:
+        # Copies may keep an old time of modification, but not that of their arrival.
+        if max(max(one.st_mtime, one.st_ctime) for one in map(os.stat, sources)) > _STARTED:
             return None
         for path in sources:
             digest.update(path.read_bytes())

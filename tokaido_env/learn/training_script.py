@@ -73,6 +73,7 @@ class Budget:
         if self._events is not None:
             for name, value in figures.items():
                 self._events.add_scalar(name, value, self.decisions)
+            self._events.flush()
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Budget:

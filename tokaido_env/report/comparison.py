@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agents.content import entry_of
 from tokaido_env.arena.generalisation import FIGURES, improvement, over_seeds
 from tokaido_env.arena.intervals import mean_over_seeds
 from tokaido_env.arena.result import Measure, Result, Score
@@ -45,7 +46,8 @@ def _protocol(name: str, result: Result) -> str:
         raise ValueError(f"{name}: expected a result of generalise, got one of {result.protocol}")
     boards, scores = result.boards[0], test_scores(result)
     pairs = f"{boards.count} boards of hash {boards.hash}, {sum(scores[0].pairs)} pairs on each"
-    return escape_text(f"against {scores[0].b}, {pairs}, seed {result.seed}")
+    files = "".join(f" with SHA-256 {one}" for one in entry_of(result.files, scores[0].b).values())
+    return escape_text(f"against {scores[0].b}{files}, {pairs}, seed {result.seed}")
 
 
 def test_scores(result: Result) -> list[Score]:
@@ -62,13 +64,16 @@ def method_name(runs: Sequence[Result]) -> str:
 def comparison_table(methods: Methods) -> Table:
     """Return the results of methods side by side, in the order given.
 
-    The last columns are the worst opponent's score, if all have several, and the probability that
-    the method scores higher than the first one on a board.
+    The last columns are the worst opponent's score, if all have the same several opponents, and the
+    probability that the method scores higher than the first one on a board.
     """
     first, scores = methods[0][0], test_scores(methods[0][0])
     headers = ["agent", "trained on", "score on test", *FIGURES[1:], "score on train", "gap"]
     worst = [[worst_opponent(one) for one in runs] for runs in methods]
-    has_worst = all(one is not None for each in worst for one in each)
+    met = {
+        frozenset(x.other for x in r.estimates_of("mean score")) for runs in methods for r in runs
+    }
+    has_worst = len(met) == 1 and all(one is not None for each in worst for one in each)
     headers += ["worst opponent"] * has_worst
     headers += [f"better than {first.agents[0]}"] * (len(methods) > 1)
     rows = []
