@@ -21,7 +21,6 @@ import torch
 from torch import Tensor, nn
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import BoardPool
@@ -190,7 +189,7 @@ def train(budget: Budget, seed: int, track: str = "raw", settings: Settings = DE
     inputs = TRACKS[track] + N_BOARD_FEATURES * see_board
     batch = Batch(GAMES, settings.board, observation=FORMATS[inputs][0], see_board=see_board)
     network, rollout = Network(inputs, settings.width), Rollout(inputs)
-    agent, greedy = NetworkAgent(network=network), make("greedy")
+    agent = NetworkAgent(network=network)
     optimizer = torch.optim.Adam(network.parameters(), eps=1e-5)
     timestep, updates = batch.reset(seed=seed), 0
     while (left := budget.left) > 0:
@@ -202,7 +201,7 @@ def train(budget: Budget, seed: int, track: str = "raw", settings: Settings = DE
         figures["game_length"] = STEPS * GAMES / max(1, int((rollout.sign == 0).sum()))
         updates += 1
         if updates % SCORE_EVERY == 0:
-            match = play_match(agent, greedy, 200, seed, settings.board)
+            match = play_match(agent, "greedy", 200, seed, settings.board)
             figures["score_against_greedy"] = match.score
         budget.spend(STEPS * GAMES, network, **figures)
     return network

@@ -40,7 +40,7 @@ def measured(row: JsonDict) -> JsonDict:
     """Return a row with the figures over its training seeds.
 
     Seeds play the same games: seeds and pairs of games are crossed random effects of the score.
-    The interval of the Elo covers seeds, by Student's t distribution; that of one seed its games.
+    The interval of the Elo covers seeds, by Student's t distribution, and the games of one seed.
     """
     if "runs" not in row:
         return row
@@ -53,6 +53,8 @@ def measured(row: JsonDict) -> JsonDict:
         found |= {"ci95": seeds[0]["ci95"], "spread": None}
     else:
         half = student_t_quantile(len(seeds) - 1) * float(np.std(elos, ddof=1)) / sqrt(len(seeds))
+        widths = [high - low for low, high in (one["elo_ci95"] for one in seeds)]
+        half = float(np.hypot(half, np.sqrt(np.mean(np.square(widths))) / 2))
         score, spread = mean_over_seeds(points)
         found |= {"elo_ci95": [found["elo"] - half, found["elo"] + half], "score": score.value}
         found |= {"ci95": score.interval, "spread": spread}

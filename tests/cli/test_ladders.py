@@ -27,7 +27,8 @@ def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) ->
     assert main(["ladder", "greedy", "random", "--out", *ladder[1:]]) == 0
     rate = ["rate", "python:custom_agents:HighestAtOnce", *ladder]
     written = results(tmp_path / "r.json", *rate)
-    assert [one["agent"] for one in written["estimates"]] == [rate[1]]
+    measures = [one["measure"] for one in written["estimates"]]
+    assert measures == ["Elo", "expected score", "expected score"]
     assert {(one["a"], one["b"]) for one in written["scores"]} == {
         (rate[1], "greedy"),
         (rate[1], "random"),

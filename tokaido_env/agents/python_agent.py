@@ -56,15 +56,7 @@ def make_python_agent(location: str, /, **parameters: str) -> Agent:
 
 
 def _import(spec: str, name: str) -> ModuleType:
-    """Import a file, or a module that is installed or in the current folder.
-
-    Args:
-        spec: of the agent, for errors.
-        name: a path, or the name of a module.
-
-    Raises:
-        AgentError: if there is no such file, or its import fails.
-    """
+    """Import the file or module of a spec; raise `AgentError` if there is none or it fails."""
     file = Path(expand_home(name)) if name.endswith(".py") or "/" in name else None
     if file is None and is_file(Path(f"{name}.py")):
         file = Path(f"{name}.py")  # in the current folder

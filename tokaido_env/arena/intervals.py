@@ -110,10 +110,10 @@ def adjusted_score(
     coefficient = float(np.cov(scores, lucks)[0, 1] / lucks.var(ddof=1))
     adjusted = scores - coefficient * lucks
     variance = float(adjusted.var(ddof=2))  # the mean and the coefficient are estimated
-    score = float(adjusted.mean())
-    half = student_t_quantile(pairs - 2) * sqrt(variance / pairs)
-    value, low, high = (min(max(x, 0.0), 1.0) for x in (score, score - half, score + half))
-    return Estimate.of(value, (low, high)), float(scores.var(ddof=1)) / variance
+    factor = float(scores.var(ddof=1)) / variance
+    value = min(max(float(adjusted.mean()), 0.0), 1.0)
+    games = effective_games(value, float(scores.var(ddof=1)), pairs)
+    return Estimate.of(value, wilson_interval(value, games * factor)), factor
 
 
 def clustered_mean(

@@ -48,7 +48,8 @@ def rate_on_ladder(
         resamples: for the interval, see `ratings.rate_against`.
 
     Returns:
-        The scores of its matches, in the order in which opponents were chosen, and its Elo.
+        The scores of its matches, in the order in which opponents were chosen, its Elo, and the
+        scores that the Elo lets expect: others say that no Elo describes the agent.
 
     Raises:
         LadderError: if the ladder is not finished, or has no opponent for the agent.
@@ -84,10 +85,20 @@ def rate_on_ladder(
         boards=known.boards,
         seed=seed,
         scores=tuple(scores),
-        estimates=(rating.rounded(2),),
+        estimates=(rating.rounded(2), *_expected_scores(rating, ladder, scores)),
         anchor=known.anchor,
         ladder=known.hash,
     )
+
+
+def _expected_scores(rating: Measure, ladder: Ladder, scores: list[Score]) -> list[Measure]:
+    """Return the scores against the opponents of matches that follow from a rating."""
+    known = {one.agent: one.value for one in ladder.agents}
+    found = [(one, expected_score(rating.value - known[one.b])) for one in scores]
+    return [
+        Measure(*(round(p, 6),) * 3, "expected score", one.a, one.n, other=one.b)
+        for one, p in found
+    ]
 
 
 def possible_matches(

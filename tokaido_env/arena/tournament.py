@@ -48,8 +48,8 @@ Floats = npt.NDArray[np.float64]
 
 
 def play_match(
-    a: Agent,
-    b: Agent,
+    a: object,
+    b: object,
     games: int,
     seed: int,
     board: Boards = "shikoku",
@@ -71,9 +71,9 @@ def play_match(
         IllegalMove: if an agent chose an illegal action, naming it, the game and the decision.
         AgentFailed: if an agent failed in another way, naming the same.
     """
-    a, b = as_agents(a, b)
-    match_state = MatchState(a.spec, b.spec, games, seed, board)
-    for _ in games_as_completed(match_state, a, b, executor=executor):
+    one, other = as_agents(a, b)
+    match_state = MatchState(one.spec, other.spec, games, seed, board)
+    for _ in games_as_completed(match_state, one, other, executor=executor):
         pass  # each game is stored
     return match_state.to_match()
 

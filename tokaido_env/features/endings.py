@@ -269,13 +269,7 @@ def trigger_now(board: Row, s: Row, seat: Seat, frames: Any, limit: int) -> np.f
 
 @kernel
 def _may_trigger_at_once(board: Row, s: Row, seat: Seat) -> bool:
-    """Return whether a seat might pull a trigger by one action; never wrongly false.
-
-    Args:
-        board: a row of `BOARD`.
-        s: a row of `STATE` in which the seat moves or has an effect.
-        seat: the seat.
-    """
+    """Return whether a seat that moves or has an effect might pull a trigger by one action."""
     dice = int64(s["dice_left"]) if int(s["phase"]) == MOVE else 1 << int64(s["die"])
     missing = GOLD_PRICE * (LAST_SLAB - int64(s["gold"][seat])) - int64(s["coins"][seat])
     visit = int64(s["temple"][seat]) == LAST_TEMPLE - 1

@@ -123,13 +123,9 @@ class TdTrainer(Trainer):
         targets: npt.NDArray[np.float32],
         rows: npt.NDArray[np.int64],
     ) -> torch.Tensor:
-        """Return the loss of a minibatch: the cross-entropy of the win probabilities.
+        """Return the cross-entropy of the win probabilities of some positions, rows int64 (k,).
 
-        Args:
-            rollout: the games, with m positions.
-            pool: the boards of the games.
-            targets: float32 (m,), values for the viewers, -1 to 1.
-            rows: int64 (k,), the positions of the minibatch.
+        The targets of all positions, float32 (m,), are values for the viewers, -1 to 1.
         """
         network = self.network
         which, states = rollout.which[rollout.game[rows]], copy_rows(rollout.states, rows)

@@ -72,9 +72,11 @@ def standings_table(result: Result, title: str) -> Table:
         cells.append(tuple(line))
     relative = f"Elo is relative, from these matches only ({scale(result.anchor)}); "
     note = f"{relative}it is not the ladder's." if ratings else ""
+    note += _SWEEP * bool(ratings and any(row.score in (0, 1) for row in rows))
     return Table(title, tuple(headers), cells, left=1, note=note)
 
 
+_SWEEP = " The Elo of an agent that won or lost every game is a bound, which moves with --games."
 _HEADERS = ("agent", "against", "games", "wins", "score", "95 % interval", *SCORE_KEYS)
 
 
@@ -144,11 +146,16 @@ def luck_table(result: Result) -> Table:
 def _of_rate(result: Result) -> list[Table]:
     rows = [(one.agent, *elo_cells(one), f"{one.n:,}") for one in result.estimates_of("Elo")]
     headers = ("agent", "Elo", "95 % interval", "games")
-    note = f"on ladder {result.ladder}"
+    swept = len({score.value for score in result.scores} | {0, 1}) == 2
+    note = f"on ladder {result.ladder}." + _SWEEP * swept
     ratings = Table(f"Ratings: {scale(result.anchor)}", headers, rows, note=note)
-    matches = [_match_rows(score)[0][1:] for score in result.scores]
+    expected = [f"{one.value:.1%}" for one in result.estimates_of("expected score")]
+    both = zip(result.scores, expected, strict=True)
+    matches = [
+        (*_match_rows(score)[0][1:6], one, *_match_rows(score)[0][6:]) for score, one in both
+    ]
     title = f"{result.agents[0]}, {title_of(result)}"
-    return [Table(title, _HEADERS[1:], matches), ratings]
+    return [Table(title, (*_HEADERS[1:6], "expected", *_HEADERS[6:]), matches), ratings]
 
 
 def scale(anchor: str) -> str:

@@ -115,13 +115,7 @@ def choose_actions(
 def _choose_task(
     agent: Agent, positions: PositionSubset, total: int
 ) -> Iterator[tuple[Rows, Rows, float]]:
-    """Yield the numbers of positions, an agent's actions in them, and its seconds.
-
-    Args:
-        agent: chooses the actions.
-        positions: some of a set.
-        total: the number of positions of the set, for messages.
-    """
+    """Yield the numbers of some of a set's `total` positions, the agent's actions, its seconds."""
     batch = positions.batch()
     agent.prepare(list({id(board): board for board in positions.boards}.values()))
     every = np.arange(len(batch))
