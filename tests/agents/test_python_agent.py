@@ -28,6 +28,9 @@ class Recorder(Highest):
         self.games: list[Game] = []
         self.numbers: list[float] = []
 
+    def prepare(self, boards: Any) -> None:
+        self.prepared = [board.max_rounds for board in boards]
+
     def choose(self, game: Game, rng: np.random.Generator) -> int:
         self.games.append(game)
         self.numbers.append(rng.random())
@@ -103,20 +106,9 @@ def test_per_game_adapter__plays_on_several_boards_at_once(tmp_path: Path) -> No
     recorder.games.clear()
     agent.prepare([other])
     actions = agent.act(*arguments)
+    assert recorder.prepared == [7]
     assert [game.board.max_rounds for game in recorder.games] == [200, 7, 200, 7]
     assert not batch.check_moves(games, actions)[1].any()
-
-
-def test_prepare__reaches_an_object_with_choose() -> None:
-    class Prepared(Highest):
-        boards: Any = ()
-
-        def prepare(self, boards: Any) -> None:
-            self.boards = [board.name for board in boards]
-
-    agent = Prepared()
-    play_match(agent, "random", 2, 0, "shikoku_art")
-    assert agent.boards == ["shikoku_art"]
 
 
 def test_make__passes_parameters_as_literals_or_text() -> None:
