@@ -260,17 +260,9 @@ def _replay_games(
 ) -> int:
     """Replay games `first` to n; return the first that exceeds the capacity, else n.
 
-    Args:
-        offsets: as in `Trajectory`, filled up to game `first`; receives the rest.
-        first: index of the first game to replay.
-        boards: `BOARD` (1,).
-        starts: `STATE` (1,).
-        seeds: int64 (n,).
-        moves: int16 (n, longest), event codes, then -1; decisions only if `sampled`.
-        sampled: whether chance follows from the seed.
-        states: as in `Trajectory`.
-        events: as in `Trajectory`.
-        legal: as in `Trajectory`.
+    `moves`, int16 (n, longest), are event codes, then -1; decisions only if chance is `sampled` by
+    the seeds. `offsets` is filled up to game `first`, and receives the rest as the other outputs
+    of a `Trajectory` do.
     """
     for i in range(first, len(moves)):
         row = offsets[i]

@@ -60,7 +60,7 @@ def exact_action(
     if mask & (mask - np.uint64(1)) == np.uint64(0):
         return chosen
     if is_last_round(board, s):
-        return _best_result(board, s, mask, chosen, frames, limit)
+        return _best_result(board, s, mask, chosen, scores, frames, limit)
     seat = int64(s["player"])
     if may_trigger(board, s, seat):
         action = _winning_action(board, s, mask, chosen, frames, limit)
@@ -75,19 +75,29 @@ _NO_ACTION = -1
 
 
 @subroutine
-def _best_result(board: Row, s: Row, mask: Mask, chosen: Action, frames: Any, limit: int) -> Action:
-    """Return the action with the best result in the last round; ties go to the chosen one."""
+def _best_result(
+    board: Row, s: Row, mask: Mask, chosen: Action, scores: Any, frames: Any, limit: int
+) -> Action:
+    """Return the action with the best result in the last round; ties go to the chosen one.
+
+    Only a sure win is better than a chosen action of unknown result, and the unknown is better than
+    a sure loss.
+    """
     best = _result_after(board, s, chosen, frames, limit)
     if best == UNSOLVED:
-        return chosen
-    choice = chosen
+        best = np.float32(1.0) - 2 * _LEAST_GAIN
+    choice, unknown = chosen, np.uint64(0)
     while mask != np.uint64(0):
         action = lowest_action(mask)
         mask &= mask - np.uint64(1)
         if action != chosen:
             result = _result_after(board, s, action, frames, limit)
-            if result != UNSOLVED and result > best + _LEAST_GAIN:
+            if result == UNSOLVED:
+                unknown |= np.uint64(1) << np.uint64(action)
+            elif result > best + _LEAST_GAIN:
                 best, choice = result, action
+    if best < _LEAST_GAIN - 1 and unknown != np.uint64(0):
+        return highest_score(unknown, scores)
     return choice
 
 

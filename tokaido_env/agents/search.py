@@ -152,7 +152,9 @@ class SearchAgent(Agent):
         found = search(self.network, self.config, positions, keys)
         actions, values, visits = found
         # The chosen action may have fewer visits than another (`highest_bound`).
-        visits[np.arange(len(actions)), actions] = visits.max(axis=1)
+        rows, others = np.arange(len(actions)), visits.copy()
+        others[rows, actions] = 0
+        visits[rows, actions] = np.maximum(visits[rows, actions], others.max(axis=1) + 1)
         return np.asarray(visits / visits.sum(axis=1, keepdims=True), np.float32), values
 
 
@@ -323,7 +325,7 @@ def _search_until_done(
 def _search(network: Any, job: Job, visits: Any) -> tuple[int, np.float32]:
     """Return the chosen action of the root, and the root's value for player_0.
 
-    A single legal action is not searched.
+    A single legal action needs no search if only the action counts (`stops_early`).
     """
     config, position, tree = job.config, job.position, job.tree
     by_network = network is not None
@@ -331,7 +333,7 @@ def _search(network: Any, job: Job, visits: Any) -> tuple[int, np.float32]:
     root = tree.nodes[0]
     root["visits"] = int64(by_network)  # PUCT counts the root's evaluation as a visit
     root["value"] = _evaluate_leaf(network, job, 0, 0)
-    if int64(root["edges"]) == 1:
+    if int64(root["edges"]) == 1 and config.stops_early:
         visits[lowest_action(position.legal)] = config.sims
         return lowest_action(position.legal), root["value"]
     for sim in range(config.sims):
@@ -348,13 +350,17 @@ def _search(network: Any, job: Job, visits: Any) -> tuple[int, np.float32]:
         if config.stops_early and is_decided(tree, config.sims - 1 - sim, by_network):
             break
     write_visits(tree, visits)
-    action = highest_bound(tree) if by_network else most_visited(tree)
+    action, value = highest_bound(tree) if by_network else most_visited(tree), root_value(tree)
     if network is not None and config.exact_endings:
         frames = job.workspace.scratch[0]["frames"]
         action = exact_action(
             *(position.board, position.state, position.legal, action, visits, frames, LIMIT)
         )
-    return action, root_value(tree)
+        if not config.stops_early and is_last_round(position.board, position.state):
+            frames[0]["state"] = position.state
+            exact = best_ending(position.board, frames, position.legal, LIMIT)
+            value = value if exact == UNSOLVED else exact
+    return action, value
 
 
 @kernel

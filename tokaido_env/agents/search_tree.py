@@ -199,16 +199,10 @@ def sample_chance(
 def _resolve_chance_stratified(
     board: Row, s: Row, luck: Row, key: np.uint64, sample_number: int
 ) -> Mask:
-    """Sample chance until a decision or the end, with stratified dice.
+    """Sample chance until a decision or the end; return the legal actions as bits, 0 at the end.
 
-    Args:
-        s: a row of `STATE` at chance, changed in place.
-        luck: a row of `LUCK` for wares and tiles.
-        key: the key of the search, which gives the dice.
-        sample_number: the number of the node's sample, from 0.
-
-    Returns:
-        The legal actions as bits, 0 at the end.
+    `luck` gives wares and tiles; the search's `key` and the number of the node's sample give the
+    dice, stratified.
     """
     seat = picker(s)
     # A player who draws twice in a round spends the hot spring token between the draws (R8.2), so

@@ -115,6 +115,7 @@ def _load(path: Path, board: BoardPool | None, *, exactly: bool = False) -> Ladd
     source = Source.json(path, "ladder", LadderError)
     result = Result.decoded(source)
     source.expect(result.protocol == "ladder", "protocol", "ladder", result.protocol)
+    source.expect(not result.ladder, "ladder", "a file of --out, which has none", result.ladder)
     source.expect(len(result.boards) == 1, "boards", "one", len(result.boards))
     name = result.boards[0].name
     if board is not None and board.name != name and not exactly:

@@ -27,7 +27,7 @@ GAME = np.dtype(
         ("seat_of_a", "i1"),
         ("result", "<f8"),  # of a: 1 for a win, 0.5 for a shared victory, 0 for a loss
         ("luck", "<f8"),  # by which chance raised the result of a (`variance_reduction`); or 0
-        ("points", "<i2", (2, 3)),  # faith, commerce, culture
+        ("points", "<i4", (2, 3)),  # faith, commerce, culture
         ("coins", "i1", 2),
         ("triggers", "i1", (2, 4)),  # the TRIGGERS that each has fulfilled (R9.1)
         ("end", "i1"),  # index into `state.ENDS`

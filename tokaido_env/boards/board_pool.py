@@ -68,7 +68,7 @@ class BoardPool:
         if not boards:
             raise BoardError("board: expected one board or more, got an empty sequence")
         each = [Board.load(board) for board in boards]
-        return cls(", ".join(board.name for board in each), each, drawn=False)
+        return cls(list_name([board.name for board in each]), each, drawn=False)
 
     def __len__(self) -> int:
         return len(self._boards)
@@ -199,6 +199,11 @@ class BoardPool:
         # Joining bytes is a hundred times faster than NumPy, which joins field by field.
         records = np.frombuffer(bytearray().join(one for one, _ in each), BOARD)
         return records, np.array([other for _, other in each])
+
+
+def list_name(names: Sequence[str]) -> str:
+    """Return the name of a list of boards: of many the first one and their number."""
+    return ", ".join(names) if len(names) <= 9 else f"{names[0]}, … ({len(names)} boards)"
 
 
 Boards = str | Path | Board | BoardPool | Sequence[str | Path | Board]

@@ -18,7 +18,7 @@ from tokaido_env.arena.ratings import anchor_of, in_order, rate_matches
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
 from tokaido_env.arena.tournament import MatchState, OnProgress
-from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool, list_name
 from tokaido_env.cli.command import INTERRUPTED, note, running
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.optional_deps import require_extra
@@ -158,8 +158,7 @@ def _boards_of(match: Match, pool: BoardPool) -> str:
     """Return the name of a match's boards: of the pool, or, of a list, of those in use."""
     if pool.drawn:
         return pool.name
-    names: list[str] = pool.names[np.unique(match.games["board"])].tolist()
-    return ", ".join(names)
+    return list_name(pool.names[np.unique(match.games["board"])].tolist())
 
 
 def _adjusted(match: Match) -> Measure | None:

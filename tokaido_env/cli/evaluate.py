@@ -278,13 +278,15 @@ def _game_text(match: Match, place: int) -> str:
 
 
 def choose_games(match: Match) -> list[int]:
-    """Return the closest game of a match and its clearest win.
+    """Return the closest game of a match and its clearest win, of games without a forfeit if any.
 
     Returns:
         Indices into the flattened `match.games`.
     """
     points = match.games["points"].reshape(-1, 2, 3).sum(axis=2, dtype=np.int64)
     order = np.argsort(np.abs(points[:, 0] - points[:, 1]), kind="stable")
+    played = order[match.games["forfeit"].reshape(-1)[order] == 0]
+    order = played if len(played) else order
     return [int(order[0]), int(order[-1])]
 
 

@@ -26,7 +26,7 @@ class Replay(cli.Recorded):
     """Options of `tokaido replay`; the docstring of each field is its help."""
 
     game: Annotated[str | None, Parameter(metavar="N|A-B")] = None
-    """replay only the game on this line, or those on these lines, from 1 [default: all]"""
+    """replay only this game of the file, or those from A to B, from 1 [default: all]"""
     quiet: bool = False
     """print only the results"""
     agent: Annotated[cli.AgentSpec | None, Parameter("--value-agent")] = None

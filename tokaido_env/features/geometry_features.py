@@ -20,7 +20,7 @@ from tokaido_env.features.evaluation import around_of
 from tokaido_env.features.lookahead_features import N_LOOKAHEAD, write_lookahead
 
 _SCALE, _MOST_POINTS = 4, 255  # the board of a file may have more points
-POINTS = layout_of((("points", 3, _SCALE, "points of faith, commerce and culture"),))
+POINTS = layout_of((("points", 3, _SCALE, "faith, commerce and culture, clipped at 255"),))
 """What the geometry has of one player besides the look-ahead features."""
 
 N_POINTS = width(POINTS)

@@ -150,6 +150,8 @@ def deterministic() -> Iterator[None]:
     """Make PyTorch's results repeatable: by default its threads add in any order."""
     options: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), options.fill_uninitialized_memory
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
     torch.use_deterministic_algorithms(True)
     options.fill_uninitialized_memory = False  # nothing reads uninitialised memory
     try:
@@ -157,6 +159,7 @@ def deterministic() -> Iterator[None]:
     finally:
         torch.use_deterministic_algorithms(before[0])
         options.fill_uninitialized_memory = before[1]
+        torch.set_float32_matmul_precision(precision)
 
 
 def take_step(

@@ -3,10 +3,6 @@
 Games are played to their end: dropping long games would bias the samples towards short ones. A
 share of their decisions is searched, and these become samples; the network alone plays the others,
 so that the same time gives positions of more games (expert iteration; Anthony et al. 2017).
-
-The value is asked after every legal action, also after those that a good player never takes. So a
-share of the searched decisions has a second search, of the position after another action: it
-trains the value of that position and of the chance node before it.
 """
 
 from __future__ import annotations

@@ -188,11 +188,7 @@ def _barycentres(board: Board, coasts: Points) -> Points:
     """Return the mountain towns' places, (4, 2), at the weighted means of their neighbours' places.
 
     Straight routes between such places do not cross (Tutte 1963). Neighbours in the mountains have
-    twice the weight of coastal towns, to leave room for areas at the coast.
-
-    Args:
-        board: the board to map.
-        coasts: places of the coastal towns, (8, 2).
+    twice the weight of coastal towns, which are at `coasts`, (8, 2), to leave room for areas.
     """
     count = len(COASTAL_TOWNS)
     pull = np.zeros((len(TOWNS), len(TOWNS)))
