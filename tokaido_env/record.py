@@ -51,6 +51,14 @@ class RecordError(ValueError):
     """An invalid or incorrect record; the message names the place and the expected value."""
 
 
+def entry_of(files: Files, name: str) -> Files:
+    """Return the entries of `files` with the key `name`, a spec, or a key that begins `name=`.
+
+    Values are SHA-256; without such a key the result is empty.
+    """
+    return {key: one for key, one in files.items() if key == name or key.startswith(f"{name}=")}
+
+
 class Forfeit(Struct, frozen=True):
     """The forfeit of a game, which the other seat wins.
 

@@ -49,14 +49,6 @@ def files_of_agents(agents: Iterable[Agent]) -> Files:
     return {agent.spec: agent.sha256 for agent in agents if agent.sha256}
 
 
-def entry_of(files: Files, name: str) -> Files:
-    """Return the entries of `files` with the key `name`, a spec, or a key that begins `name=`.
-
-    Values are SHA-256; without such a key the result is empty.
-    """
-    return {key: one for key, one in files.items() if key == name or key.startswith(f"{name}=")}
-
-
 def difference(recorded: Files, current: Files) -> str:
     """Return as text how the SHA-256 of agents' files differ, "" if they are the same."""
     new = sorted(current.items() - recorded.items())

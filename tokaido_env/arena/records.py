@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.content import difference, entry_of
+from tokaido_env.agents.content import difference
 from tokaido_env.arena.game_runner import FinishedGames, Numbers, mark_forfeits
 from tokaido_env.arena.match import SCORE_KEYS, store_ends
 from tokaido_env.arena.tournament import MatchState
@@ -43,6 +43,7 @@ from tokaido_env.record import (
     Files,
     Record,
     RecordError,
+    entry_of,
     game_key,
     parse_lines,
     read_unverified,

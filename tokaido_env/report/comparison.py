@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.content import entry_of
 from tokaido_env.arena.generalisation import FIGURES, improvement, over_seeds
 from tokaido_env.arena.intervals import mean_over_seeds
 from tokaido_env.arena.result import Measure, Result, Score
 from tokaido_env.core.arguments import escape_text
+from tokaido_env.record import entry_of
 from tokaido_env.report.result_tables import share
 from tokaido_env.report.tables import Table
 
