@@ -32,7 +32,7 @@ BUDGETS = "none", "untrained", "2m", "20m"
 LINES = {"raw": ":", "geometry": "--", "afterstates": "-"}  # of the figure
 PAIR_POINTS = 4  # a pair of games has 0 to 4 half points
 HEADERS = "method", "track", "Elo", "score against `heuristic`", "spread", "decisions"
-HEADERS += "core-minutes", "minutes", "seeds"
+HEADERS += "core-minutes", "seeds"
 JsonDict = dict[str, Any]
 
 
@@ -58,7 +58,7 @@ def measured(row: JsonDict) -> JsonDict:
         score, spread = mean_over_seeds(points)
         found |= {"elo_ci95": [found["elo"] - half, found["elo"] + half], "score": score.value}
         found |= {"ci95": score.interval, "spread": spread}
-    for key in ("decisions", "seconds", "wall"):
+    for key in ("decisions", "seconds"):
         found[key] = float(np.mean([one[key] for one in seeds]))
     return row | found | {"curves": [one["curve"] for one in seeds]}
 
@@ -107,7 +107,7 @@ def table(budget: str, rows: Sequence[JsonDict]) -> str:
         rules = row.get("rules", 1)
         of_old_rules = "" if rules == RULES_VERSION else f" (rules {rules})"
         cells = [f"`{row['method']}`{of_old_rules}", row["track"].replace("none", "")]
-        cells += [row["tried"], *[""] * 6] if "tried" in row else _figures(row)
+        cells += [row["tried"], *[""] * 5] if "tried" in row else _figures(row)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -116,7 +116,7 @@ def _figures(row: JsonDict) -> list[str]:
     elo, *bounds = (f"{round(x)}".replace("-", "−") for x in (row["elo"], *row["elo_ci95"]))
     score, low, high = (f"{100 * x:.1f}" for x in (row["score"], *row["ci95"]))
     spread = "" if row["spread"] is None else f"{100 * row['spread']:.1f}"
-    cost = f"{row['decisions']:,.0f}", f"{row['seconds'] / 60:.1f}", f"{row['wall'] / 60:.1f}"
+    cost = f"{row['decisions']:,.0f}", f"{row['seconds'] / 60:.1f}"
     scored = f"{score} % ({low} to {high})"
     return [f"{elo} ({bounds[0]} to {bounds[1]})", scored, spread, *cost, str(row["seeds"])]
 

@@ -57,7 +57,7 @@ def test_write_docs__adds_rows_and_keeps_others(
         learning_report.write_docs([row], file, page)
     text = page.read_text(encoding="utf-8")
     assert "| `td` | raw | −200 (−1471 to 1071) | 50.0 % (" in text
-    assert " | 0.0 | 2,000,000 | 1.5 | 1.7 | 2 |" in text
+    assert " | 0.0 | 2,000,000 | 1.5 | 2 |" in text
     assert text.count("| `td` |") == 1
     assert "| `rllib` (rules 1) | raw | does not start |" in text
     assert (tmp_path / "learning.svg").is_file()
