@@ -175,19 +175,20 @@ def measure(run: Run) -> None:
 def curve(run: Run, cost: dict[str, Any]) -> list[tuple[int, float, float]]:
     """Return decisions, processor seconds and Elo of each tenth of a run.
 
-    The costs of snapshots of `tokaido train` are interpolated.
+    The seconds of snapshots of `tokaido train` are interpolated.
     """
     pool = BoardPool.load("shikoku")
     ladder, points = Ladder.load(ladder_for(pool), pool), []
-    snapshots = sorted((run.path / "policies").glob("*"))
+    metrics = [*map(json.loads, (run.path / "metrics.jsonl").open())] if run.path.is_dir() else []
+    known = {line.get("updates") or line.get("rounds"): line["decisions"] for line in metrics}
     for file in sorted(Path(f"{run.path}.curve").glob("*.pt")):
         decisions, _, seconds = file.stem.partition("-")
         spec = run.spec.replace(f"{run.path}.pt", str(file))
         points.append((int(decisions), float(seconds), spec))
-    for file in snapshots:
-        share = int(file.name) / max(int(snapshots[-1].name), 1)
-        spent = round(share * cost["decisions"]), round(share * cost["seconds"], 1)
-        points.append((*spent, f"policy:{file}"))
+    for file in sorted((run.path / "policies").glob("*")):
+        if decisions := known.get(int(file.name)):
+            seconds = round(decisions / cost["decisions"] * cost["seconds"], 1)
+            points.append((decisions, seconds, f"policy:{file}"))
     return [
         (*at, round(rate_learner(make(spec), ladder, CURVE_GAMES).value, 1)) for *at, spec in points
     ]
