@@ -179,7 +179,8 @@ def curve(run: Run, cost: dict[str, Any]) -> list[tuple[int, float, float]]:
     """
     pool = BoardPool.load("shikoku")
     ladder, points = Ladder.load(ladder_for(pool), pool), []
-    metrics = [*map(json.loads, (run.path / "metrics.jsonl").open())] if run.path.is_dir() else []
+    file = run.path / "metrics.jsonl"
+    metrics = map(json.loads, file.read_text("utf-8").splitlines() if file.is_file() else [])
     known = {line.get("updates") or line.get("rounds"): line["decisions"] for line in metrics}
     for file in sorted(Path(f"{run.path}.curve").glob("*.pt")):
         decisions, _, seconds = file.stem.partition("-")
