@@ -190,8 +190,8 @@ class PolicyAgent(Agent):
     ) -> tuple[Floats, Floats]:
         """Return the policy at temperature 1, and the values; arrays as for `Agent.judge`.
 
-        With exact endings a better action by exact results has probability 1, and values after an
-        end trigger are exact.
+        With exact endings a better action by exact results has probability 1, and values in the
+        last round are exact where `ending_actions.LIMIT` positions solve it.
         """
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         logits, values = evaluate_all(self.network, boards, states, legal)

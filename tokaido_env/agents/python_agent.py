@@ -74,7 +74,7 @@ def _import(spec: str, name: str) -> ModuleType:
 
 
 def _imported(name: str) -> ModuleType:
-    """Import a module; refuse one whose file has changed since, because Python keeps it."""
+    """Import a module; refuse it if its file has changed since, because Python keeps the old."""
     module = importlib.import_module(name)
     now = sha256_of_files([module.__file__ or ""])
     if module.__dict__.setdefault("__sha256__", now) != now:

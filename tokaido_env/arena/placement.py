@@ -49,7 +49,7 @@ def rate_on_ladder(
 
     Returns:
         The scores of its matches, in the order in which opponents were chosen, its Elo, and the
-        scores that the Elo lets expect: others say that no Elo describes the agent.
+        scores to expect by this Elo; if the scores are far from these, no Elo describes the agent.
 
     Raises:
         LadderError: if the ladder is not finished, or has no opponent for the agent.

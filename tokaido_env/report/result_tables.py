@@ -146,7 +146,7 @@ def luck_table(result: Result) -> Table:
 def _of_rate(result: Result) -> list[Table]:
     rows = [(one.agent, *elo_cells(one), f"{one.n:,}") for one in result.estimates_of("Elo")]
     headers = ("agent", "Elo", "95 % interval", "games")
-    swept = len({score.value for score in result.scores} | {0, 1}) == 2
+    swept = {score.value for score in result.scores} in ({0}, {1})
     note = f"on ladder {result.ladder}." + _SWEEP * swept
     ratings = Table(f"Ratings: {scale(result.anchor)}", headers, rows, note=note)
     expected = [f"{one.value:.1%}" for one in result.estimates_of("expected score")]
