@@ -59,5 +59,5 @@ def difference(recorded: Files, current: Files) -> str:
 def _text(entries: list[tuple[str, str | None]]) -> str:
     for typed, sha256 in entries:
         short = "+".join(f"{one[:16]}…" for one in (sha256 or "").split("+"))
-        return repr_short(typed) + (f" with SHA-256 {short}" if sha256 else "")
+        return repr_short(typed, 1000) + (f" with SHA-256 {short}" if sha256 else "")
     return "no file"
