@@ -51,7 +51,7 @@ class LanguageModel(TextAgent):
         try:
             return super().choose(game, rng)
         except TextError as error:
-            if self.keep(REFUSED + key_of(self.model + str(game)), str(error)):
+            if self.keep(REFUSED + key_of(self.spec + str(game)), str(error)):
                 print(f"{self.spec}: {error}: plays at random", file=sys.stderr)
             return str(rng.choice(game.legal_labels()))
 

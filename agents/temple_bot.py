@@ -12,12 +12,7 @@ class TempleBot:
     """Visits if it can, else moves the pilgrim to a station to visit, else plays at random."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
-        """Return the label of a legal action.
-
-        Args:
-            game: a copy of the game to try actions on; its dice are not those of the match.
-            rng: the agent's random numbers, from the seed of the match.
-        """
+        """Return the label of a legal action; the game is a copy, and `rng` is the agent's own."""
         labels = game.legal_labels()
         if "visit" in labels:
             return "visit"

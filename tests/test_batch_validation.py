@@ -270,14 +270,8 @@ def takes(batch: Batch, one: npt.NDArray[np.void]) -> bool:
 
 
 WRONG_ARRAYS: list[Callable[[Any], Any]] = [
-    lambda array: None,
-    lambda array: array.tolist(),
-    lambda array: np.zeros(N),
-    lambda array: np.zeros(N, object),
-    lambda array: np.zeros(N, [("phase", "i1")]),
-    lambda array: array[:2],
-    lambda array: array.reshape(2, 2),
-    lambda array: array[:0],
+    *(lambda array: None, lambda array: np.zeros(N), lambda array: np.zeros(N, [("phase", "i1")])),
+    *(lambda array: array[:2], lambda array: array.reshape(2, 2), lambda array: array[:0]),
 ]
 
 
@@ -294,35 +288,12 @@ def test_restore__refuses_a_wrong_array(name: str) -> None:
         batch.restore(snapshot)
 
 
-WRONG_EPISODE_INFO = {
-    **{"base_seed": (-2, 2**53), "seed": (-1, 2**53), "episode": (-1,), "decisions": (-1,)},
-    **{"player": (-2, 2, 127), "next_player": (-2, 2, 127)},
-    "terminated": (-1, 2),
-    **{"reward": (1.5, -2, np.nan, np.inf), "bot": (-1, 3, 127)},
-}
-
-
-@pytest.mark.parametrize("name", WRONG_EPISODE_INFO)
-def test_restore__refuses_wrong_episode_info(name: str) -> None:
-    batch = running_batch()
-    for value in WRONG_EPISODE_INFO[name]:
-        for seat in range(batch.episode_info[name].ndim):  # of each player, or of both
-            snapshot = batch.snapshot()
-            snapshot["episode_info"][name].reshape(N, -1)[1, seat] = value
-            with unchanged(
-                batch, ValueError, rf"snapshot: episode_info\[1\]: {name}: expected .*, got "
-            ):
-                batch.restore(snapshot)
-
-
 def test_restore__refuses_inconsistent_arrays() -> None:
     batch = running_batch()
     for change, message in (
-        (lambda held: held["legal"].__setitem__(2, 2**64 - 1), r"legal\[2\]: expected the legal"),
-        (
-            lambda held: held["episode_info"]["bot"].__setitem__(0, GREEDY),
-            r"episode_info\[0\]: bot: expected a",
-        ),
+        (lambda held: held["legal"].__setitem__(2, 2**64 - 1), "legal: expected the legal"),
+        (lambda held: held["episode_info"]["bot"].__setitem__(0, GREEDY), "a bot in both"),
+        (lambda held: held["episode_info"]["next_player"].__setitem__(1, 2), ": next_player$"),
         (lambda held: held["boards"].__setitem__(3, "0" * 16), "another board than that of game 3"),
     ):
         snapshot = batch.snapshot()

@@ -161,7 +161,7 @@ class Batch(CopiedWhole):
 
         Raises:
             IllegalMove: naming the games, their moves and the legal ones; nothing is played. Games
-                that are over have no legal move: without autoreset, start them with `begin`.
+                that are over have no legal move: `begin` them, or `advance` the other ones.
         """
         self.advance(self.all_games, moves)
         return self.timestep()

@@ -40,17 +40,15 @@ Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.voi
 
 MAX_GAMES = 2**24  # 1.5 KB each, so 24 GiB
 
-_INFO_LIMITS: dict[str, tuple[Any, Any]] = {
-    "base_seed": (NO_PLAYER, MAX_SEED),
-    "seed": (0, MAX_SEED),
-    "episode": (0, 2**31 - 1),
-    "decisions": (0, 2**31 - 1),
-    "reward": (-1.0, 1.0),
-    "player": (NO_PLAYER, 1),
-    "next_player": (NO_PLAYER, 1),
-    "terminated": (0, 1),
-    "bot": (NO_BOT, GREEDY),
-}
+_INFO_LIMITS: tuple[tuple[str, Any, Any], ...] = (
+    ("base_seed", NO_PLAYER, MAX_SEED),
+    ("seed", 0, MAX_SEED),
+    *((name, 0, 2**31 - 1) for name in ("episode", "decisions")),
+    ("reward", -1.0, 1.0),
+    *((name, NO_PLAYER, 1) for name in ("player", "next_player")),
+    ("terminated", 0, 1),
+    ("bot", NO_BOT, GREEDY),
+)
 
 
 def checked_count(n: object) -> int:
@@ -334,26 +332,18 @@ def check_episode_info(
         arrays: "states", "legal" and "episode_info", (k,) or (1,) each.
 
     Raises:
-        ValueError: naming the entry, the field and the expected value.
+        ValueError: naming the wrong fields.
     """
     n = min(len(arrays["episode_info"]), len(board_index))
-    if n == 0:  # a snapshot of one game, restored into no games
-        return
     info, masks = arrays["episode_info"][:n], arrays["legal"][:n]
-    for name, (low, high) in _INFO_LIMITS.items():
-        values = info[name].reshape(n, -1)
-        wrong = np.flatnonzero(~((low <= values) & (values <= high)).all(axis=1))
-        if len(wrong):
-            got = f"expected {low} to {high}, got {info[name][wrong[0]].tolist()}"
-            raise ValueError(f"snapshot: episode_info[{wrong[0]}]: {name}: {got}")
-    wrong = np.flatnonzero((info["bot"] != NO_BOT).all(axis=1))
-    if len(wrong):
-        only = "bot: expected a seat without a bot, got bots in both"
-        raise ValueError(f"snapshot: episode_info[{wrong[0]}]: {only}")
-    j = first_wrong_mask(boards, board_index[:n], arrays["states"][:n], masks)
-    if j != NOT_FOUND:
-        got = f"expected the legal actions of its state, got {masks[j]}"
-        raise ValueError(f"snapshot: legal[{j}]: {got}")
+    inside = {name: (low <= info[name]) & (info[name] <= high) for name, low, high in _INFO_LIMITS}
+    wrong = [name for name, each in inside.items() if not each.all()]
+    if (info["bot"] != NO_BOT).all(axis=1).any():
+        wrong.append("a bot in both seats")
+    if wrong:
+        raise ValueError(f"snapshot: episode_info: not of a game: {', '.join(wrong)}")
+    if first_wrong_mask(boards, board_index[:n], arrays["states"][:n], masks) != NOT_FOUND:
+        raise ValueError("snapshot: legal: expected the legal actions of the states")
 
 
 def _integers(
@@ -370,9 +360,7 @@ def _integers(
 
 def _as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return integers as kernels take them: int64, contiguous and writable."""
-    if (
-        array.dtype.kind == "u" and array.dtype.itemsize == 8
-    ):  # values from 2**63 would turn negative
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:  # 2**63 would turn negative
         array = np.minimum(array, np.iinfo(np.int64).max)
     whole = np.ascontiguousarray(array, np.int64)
     return whole if whole.flags.writeable else whole.copy()

@@ -41,11 +41,11 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
 
     Args:
         n: number of games.
-        opponents: agents or spec strings; game `i` plays against `opponents[i % len(opponents)]`.
-            `set_opponents` or `set_attr("opponent", agent, indices)` replaces them during
-            training: a running game keeps its opponent.
+        opponents: agents or spec strings; game `i` plays against `opponents[i % len(opponents)]`,
+            with a list of boards every opponent meets every board. `set_opponents` or
+            `set_attr("opponent", agent, indices)` replaces them: running games keep theirs.
         seed: game `i` plays the episodes of seed `game_seed(seed, i)`.
-        board: a name, a path, a `Board`, or a pool from which each episode's seed draws.
+        board: a name, path, `Board`, a list, or a pool from which each episode's seed draws.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         seat: the learner's seat: 0, 1, or "random" (drawn from the seed of each episode).
         observation: "float32", "uint8", "geometry" or "afterstates", as for `Batch`; the last is a

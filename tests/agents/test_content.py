@@ -54,8 +54,9 @@ def test_sha256_of__is_that_of_the_module_and_of_files_among_its_parameters(
     assert not {"my_bots", "my_bots.more.shy"} & set(sys.modules)  # it is not imported
     monkeypatch.setattr(sys, "path", sys.path[1:])
     monkeypatch.chdir(tmp_path / "my_bots")
-    (tmp_path / "my_bots" / "shy_bot.py").write_text(f"{BOT}# shy\n")
-    assert sha256_of("python:shy_bot:Low") == digest(tmp_path / "my_bots" / "shy_bot.py")
+    (tmp_path / "my_bots" / "code.py").write_text(f"{BOT}# shy\n")  # before Python's
+    assert sha256_of("python:code:Low") == digest(tmp_path / "my_bots" / "code.py")
+    assert make("python:code:Low").sha256 == sha256_of("python:code:Low")
 
 
 def test_sha256_of__is_that_of_the_files_that_a_command_names(

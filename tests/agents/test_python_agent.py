@@ -164,15 +164,8 @@ def test_make__loads_a_file_by_its_path(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr("sys.path", [*sys.path])
-    names = [
-        "v1/my bot.py",
-        "v2/my bot.py",
-        "json.py",
-        "numpy.py",
-        "tokaido_env.py",
-        "ō, a b.py",
-        "home/x.py",
-    ]
+    names = ["v1/my bot.py", "v2/my bot.py", "json.py", "numpy.py", "tokaido_env.py"]
+    names += ["ō, a b.py", "home/x.py"]
     for name in names:
         write_bot(tmp_path / name)
     modules = {name: sys.modules[name] for name in ("json", "numpy", "tokaido_env")}
@@ -197,6 +190,32 @@ def test_make__runs_the_code_that_lies_next_to_a_file_now(tmp_path: Path) -> Non
     write_bot(tmp_path / "v2" / "bot.py", "", "20")
     assert [choice("v1"), choice("v2")] == [10, 20]
     assert "helper_of_a_bot" not in sys.modules
+
+
+def test_make__gives_each_folder_its_own_modules(tmp_path: Path) -> None:
+    """Also a folder of modules, one with a name of Python's, and when the class is made."""
+    bot = """
+import tabnanny, helpers_of_a_bot.net
+
+class Bot:
+    level: int = 0
+
+    def __init__(self):
+        import late_helper_of_a_bot
+        assert self.__annotations__ == {"level": int}
+        self.found = [tabnanny.N, helpers_of_a_bot.net.N, late_helper_of_a_bot.N]
+
+    def choose(self, game, rng):
+        return "pass"
+"""
+    for name in "12":
+        (tmp_path / name / "helpers_of_a_bot").mkdir(parents=True)
+        for helper in ("tabnanny", "helpers_of_a_bot/net", "late_helper_of_a_bot"):
+            (tmp_path / name / f"{helper}.py").write_text(f"N = {name}")
+        (tmp_path / name / "bot.py").write_text(bot)
+    for name in "1212":
+        agent: Any = make(f"python:{tmp_path / name / 'bot.py'}:Bot")
+        assert agent.wrapped.found == [int(name)] * 3
 
 
 def test_make__imports_a_module_of_the_current_folder_and_reports_its_error_each_time(

@@ -1,6 +1,7 @@
 """Tests of `tokaido generalise`."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,17 @@ def test_compare__combines_training_seeds(
         [*command, "--runs", "3"],
         "--runs: expected a divisor of 4, the number of files, got 3",
     )
+
+
+def test_compare__refuses_another_seed(tmp_path: Path, capsys: Output) -> None:
+    bot = f"python:{ROOT / 'agents' / 'temple_bot.py'}:TempleBot"
+    command = ["generalise", "random", "--no-gap", "--boards", "2", "--pairs", "1"]
+    files = [str(tmp_path / f"{seed}.json") for seed in (0, 1)]
+    for seed, file in enumerate(files):
+        assert main([*command, "--opponent", bot, "--seed", str(seed), "--json", file]) == 0
+    assert main(["generalise", "--compare", *files]) == 1
+    error = capsys.readouterr().err
+    assert re.search("expected the protocol of .* with SHA-256 .*, seed 0; got .*, seed 1", error)
 
 
 def opponents_of(written: dict[str, Any]) -> list[str]:

@@ -36,7 +36,7 @@ def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) ->
     printed = capsys.readouterr().out
     assert rate[1] in printed
     assert "above the next" in printed
-    assert "Row above column" in printed
+    assert "Elo across a clean sweep" in printed
     assert "probit, random = 0" in printed
     assert written["anchor"] == "random"
     assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in printed

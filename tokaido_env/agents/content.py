@@ -15,10 +15,17 @@ from tokaido_env.files import expand_home, file_sha256, is_file
 from tokaido_env.record import Files
 
 
-def module_file(name: str) -> str:
-    """Return the path of a module by dotted name, without importing it; "" if it has none."""
+def script_file(name: str) -> str:
+    """Return FILE.py of a spec, or NAME.py in the current folder if there is one; "" else."""
     if name.endswith(".py") or "/" in name:
         return expand_home(name)
+    return f"{name}.py" if is_file(Path(f"{name}.py")) else ""
+
+
+def module_file(name: str) -> str:
+    """Return the path of a file or dotted name, without importing it; "" if it has none."""
+    if file := script_file(name):
+        return file
     top, *rest = name.split(".")
     found = importlib.util.find_spec(top) or PathFinder.find_spec(top, [str(Path.cwd())])
     for part in rest:

@@ -16,15 +16,17 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.adapters import AgentAdapter, PerGameAdapter
-from tokaido_env.agents.content import sha256_of_files
+from tokaido_env.agents.content import script_file, sha256_of_files
 from tokaido_env.core.arguments import escape_text
-from tokaido_env.files import expand_home, is_file
+from tokaido_env.files import is_file
 
 
 def make_python_agent(location: str, /, **parameters: str) -> Agent:
@@ -45,9 +47,12 @@ def make_python_agent(location: str, /, **parameters: str) -> Agent:
             f"agent {spec!r}: expected python:MODULE:CLASS, for example python:my_bots:Careful or "
             "python:bots/my_bots.py:Careful"
         )
-    cls = _agent_class(spec, _import(spec, module_name), class_name)
+    module = _import(spec, module_name)
+    cls = _agent_class(spec, module, class_name)
+    values = {name: _literal(text) for name, text in parameters.items()}
     try:
-        player = cls(**{name: _literal(text) for name, text in parameters.items()})
+        with _neighbours(module):
+            player = cls(**values)
     except (Exception, SystemExit) as error:
         raise AgentError(
             f"agent {spec!r}: {class_name} cannot be made: {type(error).__name__}: {error}"
@@ -57,73 +62,92 @@ def make_python_agent(location: str, /, **parameters: str) -> Agent:
 
 def _import(spec: str, name: str) -> ModuleType:
     """Import the file or module of a spec; raise `AgentError` if there is none or it fails."""
-    file = Path(expand_home(name)) if name.endswith(".py") or "/" in name else None
-    if file is None and is_file(Path(f"{name}.py")):
-        file = Path(f"{name}.py")  # in the current folder
+    file = Path(script) if (script := script_file(name)) else None
     if file and not is_file(file):
         raise AgentError(f"agent {spec!r}: {escape_text(str(file))}: no such file")
     if not file and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
         importlib.invalidate_caches()
     try:
-        return _load(file) if file else _imported(name)
+        if file:
+            return _load(file)
+        module = importlib.import_module(name)
+        if _has_changed(module):  # Python keeps the old
+            raise ImportError("its file has changed since it was imported: restart Python")
+        return module
     except (Exception, SystemExit) as error:
         raise AgentError(
             f"agent {spec!r}: module {name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
 
 
-def _imported(name: str) -> ModuleType:
-    """Import a module; refuse it if its file has changed since, because Python keeps the old."""
-    module = importlib.import_module(name)
-    now = sha256_of_files([module.__file__ or ""])
-    if module.__dict__.setdefault("__sha256__", now) != now:
-        raise ImportError("its file has changed since it was imported: restart Python")
-    return module
-
-
 def _load(file: Path) -> ModuleType:
-    """Execute a file under its path, again if it or a module next to it has changed since.
-
-    Modules in its folder come first, as for a script, and are its own: files of two folders may
-    import different modules of one name. Its functions cannot import them later.
-    """
-    path, folder = str(file.resolve()), file.resolve().parent
+    """Execute a file under its path, again if it or a module next to it has changed since."""
+    path = str(file.resolve())
     known = sys.modules.get(path)
-    if known and known.__dict__["__sha256__"] == sha256_of_files(known.__dict__["__files__"]):
+    if known and not any(map(_has_changed, [known, *vars(known)["__neighbours__"].values()])):
         return known
-    module = sys.modules[path] = ModuleType(path)
-    module.__file__, module.__package__ = path, ""
-    foreign = {name: one for name, one in _named_in(folder).items() if not _is_in(folder, one)}
-    for name in foreign:
-        del sys.modules[name]
-    before = {*sys.modules}
-    sys.path.insert(0, str(folder))
+    module = ModuleType(path)
+    vars(module).update(__file__=path, __package__="", __neighbours__={})
+    _has_changed(module)
+    sys.modules[path] = module
     try:
-        exec(compile(file.read_bytes(), path, "exec"), module.__dict__)
+        with _neighbours(module):
+            exec(compile(file.read_bytes(), path, "exec", dont_inherit=True), vars(module))
     except BaseException:
         sys.modules.pop(path, None)
         raise
+    return module
+
+
+def _has_changed(module: ModuleType) -> bool:
+    """Whether a module's file is another one than at the first call."""
+    now = sha256_of_files([getattr(module, "__file__", None) or ""])
+    return bool(vars(module.__spec__ or module).setdefault("__sha256__", now) != now)
+
+
+@contextmanager
+def _neighbours(module: ModuleType) -> Iterator[None]:
+    """Let imports find the modules in the folder of a loaded file first, as for a script.
+
+    They are its own: files of two folders may import different modules of one name. Its functions
+    cannot import them later.
+    """
+    own: dict[str, ModuleType] | None = vars(module).get("__neighbours__")
+    if own is None:
+        yield
+        return
+    folder = Path(str(module.__file__)).parent
+    others = _named_in(folder)
+    for name in others:
+        del sys.modules[name]
+    sys.modules |= own
+    sys.path.insert(0, str(folder))
+    try:
+        yield
     finally:
         sys.path.remove(str(folder))
-        own = {name: one for name, one in _named_in(folder).items() if name not in before}
+        own |= _named_in(folder)
         for name in own:
-            del sys.modules[name]
-        sys.modules |= foreign
-    files = [path, *(one.__file__ for one in own.values() if one.__file__)]
-    module.__dict__.update(__files__=files, __sha256__=sha256_of_files(files))
-    return module
+            _has_changed(own[name])
+            sys.modules.pop(name, None)
+        sys.modules |= others
 
 
 def _named_in(folder: Path) -> dict[str, ModuleType]:
     """Return the imported modules with names that a folder has too, but for Python's own."""
-    found = [*folder.glob("*.py"), *(one.parent for one in folder.glob("*/__init__.py"))]
-    names = {one.stem for one in found} - {*sys.stdlib_module_names, "__main__", "tokaido_env"}
+    tops = {name.partition(".")[0] for name in sys.modules} - {"__main__", "tokaido_env"}
+    names = {top for top in tops if top.isidentifier() and _is_in(folder, top)}
     return {name: one for name, one in sys.modules.items() if name.partition(".")[0] in names}
 
 
-def _is_in(folder: Path, module: ModuleType) -> bool:
-    return folder in Path(module.__file__ or "").resolve().parents
+def _is_in(folder: Path, name: str) -> bool:
+    file = getattr(sys.modules.get(name), "__file__", "")
+    if file is None:  # a package without __init__.py
+        return (folder / name).is_dir()
+    if name in sys.stdlib_module_names and folder not in Path(file).parents:
+        return False
+    return is_file(folder / f"{name}.py") or is_file(folder / name / "__init__.py")
 
 
 def _agent_class(spec: str, module: ModuleType, name: str) -> type:

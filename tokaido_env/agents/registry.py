@@ -171,7 +171,7 @@ KINDS = {
     "champion": AgentKind(
         "champion",
         "make_champion",
-        "champion[:sims=N[,...]][:endings=network]",
+        "champion[:sims=N][,endings=network][,...]",
         "Plays the strongest network of this package on the default board, without search; with N, "
         "tree search with that network. Other parameters are those of policy_search.",
         _NETWORK_SEARCH,

@@ -109,11 +109,11 @@ def adjusted_score(
         return None
     coefficient = float(np.cov(scores, lucks)[0, 1] / lucks.var(ddof=1))
     adjusted = scores - coefficient * lucks
-    variance = float(adjusted.var(ddof=2))  # the mean and the coefficient are estimated
-    factor = float(scores.var(ddof=1)) / variance
+    factor = float(scores.var(ddof=1) / adjusted.var(ddof=2))
     value = min(max(float(adjusted.mean()), 0.0), 1.0)
-    games = effective_games(value, float(scores.var(ddof=1)), pairs)
-    return Estimate.of(value, wilson_interval(value, games * factor)), factor
+    games = factor * effective_games(value, float(scores.var(ddof=1)), pairs)
+    games *= (Z95 / student_t_quantile(pairs - 2)) ** 2  # two parameters are estimated
+    return Estimate.of(value, wilson_interval(value, games)), factor
 
 
 def clustered_mean(

@@ -65,26 +65,19 @@ def rate_matches(
 
 
 def rate_differences(matches: Sequence[PairedMatch], *, seed: int = 0) -> list[Measure]:
-    """Return the difference between the ratings of every two agents, the better first.
+    """Return the "Elo difference" of every two agents, the better first.
 
     The intervals do not contain the uncertainty of the anchor, which all ratings share. Arguments
     and errors as for `rate_matches`.
-
-    Returns:
-        For every two agents the "Elo difference", and the "chance above": the share of resamples in
-        which the first is above the other.
     """
     agents, _, elo = _bootstrap(matches, None, seed, RESAMPLES)
     found = []
     for i, j in combinations(range(len(agents)), 2):
         pair: dict[str, Any] = {"agent": agents[i], "other": agents[j]}
         differences = elo[:, i] - elo[:, j]
-        resampled = _centred(differences)
-        ends = np.quantile(resampled, [0.025, 0.975])
-        above = (resampled > 0).mean() + (resampled == 0).mean() / 2
-        value, low, high, share = (round(float(x), 4) for x in (differences[0], *ends, above))
+        ends = np.quantile(_centred(differences), [0.025, 0.975])
+        value, low, high = (round(float(x), 4) for x in (differences[0], *ends))
         found.append(Measure.named("Elo difference", value=value, interval=(low, high), **pair))
-        found.append(Measure.named("chance above", value=share, **pair))
     return found
 
 

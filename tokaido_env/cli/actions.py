@@ -60,26 +60,17 @@ class Outcomes(NamedTuple):
 
 OUTCOMES = (
     Outcomes(
-        "SETUP",
-        "0 on",
-        "boutique:TOWN=WARE/PRICE",
+        *("SETUP", "0 on", "boutique:TOWN=WARE/PRICE"),
         "a boutique token for C1, then C2 to C8 (R1.2); the ids number the kinds of token of the "
         "board that differ",
     ),
     *(
-        Outcomes(
-            "SETUP",
-            str(i),
-            f"side:{character}={side}",
-            f"the side of the {character}'s wave (R1.4)",
-        )
-        for character, sides in zip(CHARACTERS, SIDES, strict=True)
+        Outcomes("SETUP", str(i), f"side:{one}={side}", f"the side of the {one}'s wave (R1.4)")
+        for one, sides in zip(CHARACTERS, SIDES, strict=True)
         for i, side in enumerate(sides)
     ),
     Outcomes(
-        "ROLL",
-        "0 to 215",
-        "roll:P/M/A",
+        *("ROLL", "0 to 215", "roll:P/M/A"),
         "faces of the dice, pilgrim's first: the id is 36 (P - 1) + 6 (M - 1) + A - 1 (R2.1)",
     ),
     *(

@@ -154,7 +154,7 @@ def matches_result(
     )
 
 
-def _boards_of(match: Match, pool: BoardPool) -> str:
+def _boards_of(match: Match | MatchState, pool: BoardPool) -> str:
     """Return the name of a match's boards: of the pool, or, of a list, of those in use."""
     if pool.drawn:
         return pool.name
@@ -210,8 +210,8 @@ def print_forfeits(states: Sequence[MatchState]) -> None:
     """Print the number of forfeits in each match, and the reason of the first."""
     for state in states:
         for _, first in sorted(state.forfeits.items())[:1]:
-            players = f"{state.a} against {state.b} on {state.pool.name}"
-            number = f"{len(state.forfeits):,} of {len(state):,} games of {players}"
+            players = f"{state.a} against {state.b} on {_boards_of(state, state.pool)}"
+            number = f"{len(state.forfeits):,} of {state.finished.sum():,} games of {players}"
             why = f"{first.reason}: {escape_text(first.detail, MAX_DETAIL_CHARS)}"
             note(f"{number} ended by forfeit, the first by {why}")
 

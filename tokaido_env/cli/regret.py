@@ -44,7 +44,7 @@ class Regret:
     """agents to measure; tokaido agents lists all"""
     set: cli.Positions = SHIPPED
     positions: int | None = None
-    """measure in a random sample of at most this many positions [default: all]"""
+    """measure in a random sample of at most this many positions, from 64 [default: all]"""
     timed: bool = False
     """include core-seconds in the files, which then differ from run to run"""
     executor: Annotated[cli.ExecutorSpec | None, Parameter(show_default="serial")] = None

@@ -256,9 +256,9 @@ class Run:
             state = msgspec.convert(parse_json(header["state"]), State)
             trainer.done, trainer.counters = int(path.stem), state.counters
         except (OSError, ValueError, LookupError, TypeError, RuntimeError) as error:
-            reason = escape_text(str(error), 300)
+            why = escape_text(str(error), 300)
             raise RunError(
-                f"{path}: broken checkpoint: {reason}: delete it to resume from an earlier one"
+                f"{path}: broken checkpoint (delete it), or another trainer's (resume there): {why}"
             ) from None
         if state.ratings.ladder != self.ratings.ladder:
             expected = escape_text(str(state.ratings.ladder), 60)

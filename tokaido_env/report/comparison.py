@@ -47,7 +47,7 @@ def _protocol(name: str, result: Result) -> str:
     boards, scores = result.boards[0], test_scores(result)
     pairs = f"{boards.count} boards of hash {boards.hash}, {sum(scores[0].pairs)} pairs on each"
     files = "".join(f" with SHA-256 {one}" for one in entry_of(result.files, scores[0].b).values())
-    return escape_text(f"against {scores[0].b}{files}, {pairs}, seed {result.seed}")
+    return escape_text(f"against {scores[0].b}{files}, {pairs}, seed {result.seed}", 1000)
 
 
 def test_scores(result: Result) -> list[Score]:
@@ -70,9 +70,7 @@ def comparison_table(methods: Methods) -> Table:
     first, scores = methods[0][0], test_scores(methods[0][0])
     headers = ["agent", "trained on", "score on test", *FIGURES[1:], "score on train", "gap"]
     worst = [[worst_opponent(one) for one in runs] for runs in methods]
-    met = {
-        frozenset(x.other for x in r.estimates_of("mean score")) for runs in methods for r in runs
-    }
+    met = {_opponents(one) for runs in methods for one in runs}
     has_worst = len(met) == 1 and all(one is not None for each in worst for one in each)
     headers += ["worst opponent"] * has_worst
     headers += [f"better than {first.agents[0]}"] * (len(methods) > 1)
@@ -88,6 +86,12 @@ def comparison_table(methods: Methods) -> Table:
     pairs = f"{len(scores)} boards, {sum(scores[0].pairs)} pairs on each"
     title = f"Against {scores[0].b} on {first.boards[0].name}: {pairs}"
     return Table(title, tuple(headers), rows)
+
+
+def _opponents(result: Result) -> frozenset[tuple[str | None, ...]]:
+    """Return the names of all opponents, with the SHA-256 of those with files."""
+    names = [one.other for one in result.estimates_of("mean score")]
+    return frozenset((name, *entry_of(result.files, name).values()) for name in names)
 
 
 def _cells(runs: Sequence[Result]) -> list[str]:

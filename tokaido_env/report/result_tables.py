@@ -72,11 +72,23 @@ def standings_table(result: Result, title: str) -> Table:
         cells.append(tuple(line))
     relative = f"Elo is relative, from these matches only ({scale(result.anchor)}); "
     note = f"{relative}it is not the ladder's." if ratings else ""
-    note += _SWEEP * bool(ratings and any(row.score in (0, 1) for row in rows))
+    note += _SWEEP * _has_sweep(result, "")
     return Table(title, tuple(headers), cells, left=1, note=note)
 
 
-_SWEEP = " The Elo of an agent that won or lost every game is a bound, which moves with --games."
+_SWEEP = " Elo across a clean sweep (all games won or lost) is a bound, which moves with --games."
+
+
+def _has_sweep(result: Result, group: str) -> bool:
+    """Whether the best agents of a group, or the best one, won every game against the others."""
+    names = [one.agent for one in result.estimates_of("Elo") if one.group == group]
+    scores = [one for one in result.scores if {one.a, one.b} <= {*names}]
+    return any(
+        all(one.value == (one.a in best) for one in scores if (one.a in best) != (one.b in best))
+        for best in (names[:count] for count in range(1, len(names)))
+    )
+
+
 _HEADERS = ("agent", "against", "games", "wins", "score", "95 % interval", *SCORE_KEYS)
 
 
@@ -176,9 +188,7 @@ def elo_cells(one: Estimate) -> tuple[str, str]:
 def _of_ladder(result: Result) -> list[Table]:
     title = f"Ladder {result.ladder or result.hash}, {title_of(result)}, {scale(result.anchor)}"
     groups = dict.fromkeys(one.group for one in result.estimates_of("Elo"))
-    tables = [_ladder_table(result, group, group or title) for group in groups]
-    agents = list(dict.fromkeys(name for pair in _differences(result, "") for name in pair))
-    return [*tables, _differences_table(result, agents)] if agents else tables
+    return [_ladder_table(result, group, group or title) for group in groups]
 
 
 def _differences(result: Result, group: str) -> dict[tuple[str, str], Measure]:
@@ -202,7 +212,8 @@ def _ladder_table(result: Result, group: str, title: str) -> Table:
         cells = ("", "") if step is None else elo_cells(step)
         rows.append((one.agent, *elo_cells(one), *cells, f"{one.n:,}"))
     headers = ("agent", "Elo", "95 % interval", "above the next", "95 % interval", "games")
-    return Table(title, headers, rows, note=_fit_line(result, group))
+    note = _fit_line(result, group) + _SWEEP * _has_sweep(result, group)
+    return Table(title, headers, rows, note=note)
 
 
 def _fit_line(result: Result, group: str) -> str:
@@ -216,22 +227,6 @@ def _fit_line(result: Result, group: str) -> str:
     each = f"{chi2[0].value / chi2[0].n:.2f} each"
     chance = "< 0.0001" if p[0].value < 1e-4 else f"= {p[0].value:.2g}"
     return f"χ² {chi2[0].value:.1f} on {chi2[0].n} degrees of freedom ({each}), p {chance}"
-
-
-def _differences_table(result: Result, agents: Sequence[str]) -> Table:
-    """Return the differences of rows and columns in Elo; these have the same numbers."""
-    found = _differences(result, "")
-    rows = []
-    for i, a in enumerate(agents):
-        pairs = [found.get((a, b)) or _reversed(found.get((b, a))) for b in agents]
-        cells = ["" if x is None else with_interval(x.value, x.interval, "+.0f") for x in pairs]
-        rows.append((f"{i + 1} {a}", *cells))
-    headers = ("agent", *(str(i + 1) for i in range(len(agents))))
-    return Table("Row above column, Elo with 95 % interval", headers, rows)
-
-
-def _reversed(one: Estimate | None) -> Estimate | None:
-    return None if one is None else Estimate(-one.value, -one.high, -one.low)
 
 
 # Generalisation
