@@ -311,7 +311,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         if len(ended):
             self._needs_reset[ended] = self.done[ended] = True
             raise PositionError(
-                f"state: game {ended[0]} ends before the learner decides: choose another seat"
+                f"state: game {ended[0]} ends before the learner decides: choose another one"
             )
 
     # Internals

@@ -98,9 +98,9 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         options, *others = self._options
         if any(one != options for one in others) or not options.keys() <= {"state"}:
             raise ValueError('set_options: expected {"state": position}, the same for all games')
+        self._reset_options()
         self.games.reset(seed=self._new_seed, options=options)
         self._new_seed = None
-        self._reset_options()
         return self.observe()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
