@@ -63,7 +63,8 @@ class LanguageModel(TextAgent):
                 model=self.model, messages=[{"role": "user", "content": prompt}]
             )
             choice = completion.choices[0]
-            is_cut = choice.finish_reason == "length"  # perhaps within its reasoning
+            if is_cut := choice.finish_reason == "length":  # perhaps within its reasoning
+                print(f"{self.spec}: the server's limit of tokens cut an answer", file=sys.stderr)
             self.keep(key, "" if is_cut else choice.message.content or "")
         return self.lines[key]
 

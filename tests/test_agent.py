@@ -56,6 +56,10 @@ def test_choose__refuses_other_objects_and_games_without_a_decision() -> None:
             greedy.choose(wrong)
     with pytest.raises(TypeError, match=r"for one Game call agent\.choose\(game\)$"):
         greedy.act(None, Game(seed=7), None, None)
+    game, zero = Game(seed=7, chance="explicit"), np.zeros(1, np.uint64)
+    for spec in ("greedy", "champion", "mcts:sims=2"):
+        with pytest.raises(ValueError, match=r"^legal: .* none in position 0$"):
+            make(spec).judge(game.boards, game.state, zero, zero)
 
 
 def test_as_agent__accepts_specs_agents_and_objects_with_act() -> None:

@@ -173,6 +173,7 @@ def test_parse_answer__reads_nothing_of_reasoning(start: str, end: str) -> None:
         '{"action": "artist:A1" or "pilgrim"}',
         '{"action": ["artist:A1", "pilgrim"]}',
         f'{PILGRIM}. No: {{"action": "artist:A9"}}',
+        f'{{"action": "draw", "other": {PILGRIM}}}',
         f'{PILGRIM} {{"action": 3}}',
         f'{PILGRIM} {{"action": "art',
         f'{PILGRIM} {{"ACTION": "artist:A1"}}',

@@ -135,7 +135,9 @@ _BITS: np.dtype[Any] = np.dtype(np.uint64)
 _DTYPE_NAMES = {STATE: "STATE", BOARD: "BOARD", _BITS: "uint64"}
 
 
-def check_agent_arguments(boards: Any, states: Any, legal: Any, keys: Any) -> ActArguments:
+def check_agent_arguments(
+    boards: Any, states: Any, legal: Any, keys: Any, *, deciding: bool = True
+) -> ActArguments:
     """Check the arrays that `Agent.act` and `Agent.judge` take, which kernels cannot do.
 
     Returns:
@@ -149,6 +151,8 @@ def check_agent_arguments(boards: Any, states: Any, legal: Any, keys: Any) -> Ac
     states = _check_array("states", states, STATE, (n,))
     boards = _check_array("boards", boards, BOARD, (1, n))
     legal = _check_array("legal", legal, _BITS, (n,))
+    if deciding and not legal.all():
+        raise ValueError(f"legal: expected legal actions, got none in position {legal.argmin()}")
     return boards, states, legal, _check_array("keys", keys, _BITS, (n,))
 
 

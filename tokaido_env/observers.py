@@ -145,7 +145,8 @@ def _checked_positions(
     boards: npt.NDArray[np.void], states: npt.NDArray[np.void], legal: npt.NDArray[np.uint64]
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int64], npt.NDArray[np.void]]:
     """Return boards and board index (n,) of checked positions, and a copy of their states."""
-    boards, states, *_ = check_agent_arguments(boards, states, legal, np.zeros_like(legal))
+    given = boards, states, legal, np.zeros_like(legal)
+    boards, states, *_ = check_agent_arguments(*given, deciding=False)
     board_index = np.arange(len(states)) if len(boards) > 1 else np.zeros(len(states), np.int64)
     rows = copy_rows(states)
     wrong, fault = first_fault(boards, board_index, rows)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tokaido_env.core.actions import LABELS
 from tokaido_env.core.arguments import as_integer, check_choice, escape_text, str_short
 from tokaido_env.core.state import Phase
 from tokaido_env.game import Game
@@ -178,8 +179,7 @@ def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
     missing last brace do not matter. A label matches regardless of case, spaces and underscores,
     or as the beginning of exactly one legal label, with its first word at least.
 
-    Unreadable are reasoning without an end, and an answer whose blocks name two legal actions, or
-    a legal action and then none.
+    Unreadable are reasoning without an end, and an answer whose blocks name different actions.
 
     Args:
         answer: the answer, of any type.
@@ -254,12 +254,11 @@ class TextAgent:
 
 
 def _other_meaning(actions: list[str], legal: Sequence[str]) -> str:
-    """Return a legal action that an answer names besides its last one; "" without any."""
+    """Return an action of the game that an answer names besides its last one; "" without any."""
     meant = _matches(actions[-1], legal)
     for action in filter(None, actions):
-        matches = _matches(action, legal)
-        if len(matches) == 1 and matches != meant:
-            return matches[0]
+        if _matches(action, LABELS) and _matches(action, legal) != meant:
+            return action
     return ""
 
 

@@ -56,7 +56,6 @@ def test_sha256_of__is_that_of_the_module_and_of_files_among_its_parameters(
     monkeypatch.chdir(tmp_path / "my_bots")
     (tmp_path / "my_bots" / "code.py").write_text(f"{BOT}# shy\n")  # before Python's
     assert sha256_of("python:code:Low") == digest(tmp_path / "my_bots" / "code.py")
-    assert make("python:code:Low").sha256 == sha256_of("python:code:Low")
 
 
 def test_sha256_of__is_that_of_the_files_that_a_command_names(

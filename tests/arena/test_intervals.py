@@ -44,9 +44,9 @@ def test_mean_over_seeds__covers_95_percent(seed_sd: float, board_sd: float) -> 
     assert np.mean(spreads) == pytest.approx(seed_sd**2, abs=1.5e-4)
 
 
-def test_mean_over_seeds__of_equal_scores_has_no_width() -> None:
-    found, spread = mean_over_seeds(np.full((5, 100), 0.25))
-    assert (found.value, found.interval, spread) == (0.25, (0.25, 0.25), 0.0)
+def test_mean_over_seeds__of_equal_scores_has_the_width_of_as_many_games_as_boards() -> None:
+    found, spread = mean_over_seeds(np.zeros((5, 100)))
+    assert (found.interval, spread) == ((0.0, pytest.approx(0.036993, abs=1e-6)), 0.0)
 
 
 # Scores

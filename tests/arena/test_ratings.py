@@ -289,12 +289,6 @@ def test_ratings__refuse_matches_that_determine_none(
 # Output
 
 
-def test_rating__rounds_and_has_no_negative_zero() -> None:
-    found = Measure(-0.001, -12.345678, 8.0, "Elo", "x", 40).rounded(2)
-    assert found == Measure(0.0, -12.35, 8.0, "Elo", "x", 40)
-    assert str(found.value) == "0.0"
-
-
 def test_rate_differences__agree_with_ratings() -> None:
     matches = round_robin(np.random.default_rng(3), STRENGTHS, 100)
     ratings = rate_matches(matches)
@@ -335,5 +329,7 @@ def test_goodness_of_fit__agrees_with_hand_computed_values() -> None:
     chi2, _ = goodness_of_fit(ahead)
     assert chi2.value == pytest.approx(3 * 0.25**2 * games / 0.25, abs=0.005)
     assert chi2.n == 1
+    swept = [match_of_pairs(a, b, (0, 0, 0, 0, 500)) for a, b in (*circle[:2], ("x", "z"))]
+    assert goodness_of_fit(swept)[0].value < 3.84  # the drawn pairs do not count
     one_match = goodness_of_fit([MATCH])
     assert [(x.measure, x.value, x.n) for x in one_match] == [("chi-squared", 0.0, 0)]

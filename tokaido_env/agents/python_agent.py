@@ -145,9 +145,8 @@ def _is_in(folder: Path, name: str) -> bool:
     file = getattr(sys.modules.get(name), "__file__", "")
     if file is None:  # a package without __init__.py
         return (folder / name).is_dir()
-    if name in sys.stdlib_module_names and folder not in Path(file).parents:
-        return False
-    return is_file(folder / f"{name}.py") or is_file(folder / name / "__init__.py")
+    is_own = name not in sys.stdlib_module_names or folder in Path(file).parents
+    return is_own and any(map(is_file, (folder / f"{name}.py", folder / name / "__init__.py")))
 
 
 def _agent_class(spec: str, module: ModuleType, name: str) -> type:

@@ -180,8 +180,8 @@ def over_seeds(runs: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
     if len(runs) == 1:
         return runs[0]
     values = np.array([run.value for run in runs])
-    widths = np.array([run.high - run.low for run in runs])
-    halves = _half_width(values), sqrt((widths**2).mean()) / 2
+    of_runs = np.array([max(run.high - run.value, run.value - run.low) for run in runs])
+    halves = _half_width(values), sqrt((of_runs**2).mean())
     return _with_half_widths(float(values.mean()), halves, lowest)
 
 

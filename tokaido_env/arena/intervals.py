@@ -230,9 +230,9 @@ def mean_over_seeds(scores: npt.NDArray[np.float64]) -> tuple[Estimate, float]:
     of_boards = max(seeds * float(columns.var(ddof=1)), of_rest)
     square = of_seeds + of_boards - of_rest
     parts = sum(x**2 / n for x, n in zip((of_seeds, of_boards, of_rest), free, strict=True))
-    half = 0.0
-    if square > 0:
-        half = student_t_quantile(square**2 / parts) * sqrt(square / (seeds * boards))
+    if not square:  # all scores are equal
+        return Estimate.of(mean, wilson_interval(mean, boards)), 0.0
+    half = student_t_quantile(square**2 / parts) * sqrt(square / (seeds * boards))
     interval = max(mean - half, 0.0), min(mean + half, 1.0)
     return Estimate.of(mean, interval), sqrt((of_seeds - of_rest) / boards)
 

@@ -97,11 +97,12 @@ def goodness_of_fit(matches: Sequence[PairedMatch]) -> list[Measure]:
     from scipy.special import chdtrc, ndtr
 
     arrays = _MatchArrays.of(matches, None)
-    pairs, pairings = arrays.pairs, arrays.pairings
-    skills = arrays.skills(pairs.points[None])[0]
+    pairings, skills = arrays.pairings, arrays.skills(arrays.pairs.points[None])[0]
+    pairs = Pairs.of([match for match in matches if match.a != match.b])  # without the drawn ones
     expected = ndtr(skills[pairings[:, 0]] - skills[pairings[:, 1]])
     excess = pairs.points / pairs.played - expected
-    chi2 = float((excess**2 * pairs.effective_games / (expected * (1 - expected))).sum())
+    variance = np.maximum(expected * (1 - expected), 1e-9)
+    chi2 = float((excess**2 * pairs.effective_games / variance).sum())
     df = len(pairings) - len(arrays.agents) + 1
     found = [Measure.named("chi-squared", "", round(chi2, 2), n=df)]
     if df > 0:

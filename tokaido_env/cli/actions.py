@@ -27,11 +27,8 @@ _MEANINGS = {
 }
 # What {} is for all labels with a first word.
 _ANY = {
-    "merchant": "this town",
-    "artist": "this area",
-    "take": "this character",
-    "sell": "so many wares",
-    "discard": "this ware",
+    **{"merchant": "this town", "artist": "this area", "take": "this character"},
+    **{"sell": "so many wares", "discard": "this ware"},
 }
 # Effects of the wave by the first word of a label.
 _WAVES = {

@@ -91,10 +91,12 @@ def export(
 
     Raises:
         RecordError: for a wrong record, with its line and event.
-        ValueError: for another suffix, no row, or numbers too large for uint8.
+        ValueError: for another suffix, no row, numbers too large for uint8, or `distinct` games.
         OSError: if a file cannot be read or written.
         ModuleNotFoundError: if pyarrow is missing.
     """
+    if distinct and rows == "games":
+        raise ValueError("distinct: expected with rows of decisions, got rows of games")
     source, target = Path(records), Path(out)
     check_format(target)
     check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])
@@ -106,7 +108,7 @@ def export(
     written = games = 0
     with table_file(target, kinds, about) as add:
         for part in _parts(source, board, observation, rows):
-            if distinct and rows == "decisions":
+            if distinct:
                 part = _without(part, seen)
             add(part)
             written += len(part["game"])

@@ -109,8 +109,8 @@ def _check(options: Generalise, opponents: Sequence[str]) -> None:
         read=[*map(policy_path_of, agents), *options.compare],
         folder=options.plots,
     )
-    if options.markdown is not None and not options.compare:
-        raise ValueError("--markdown: expected together with --compare")
+    if (options.markdown is not None or options.runs != 1) and not options.compare:
+        raise ValueError("--markdown, --runs: expected together with --compare")
     measured = options.agent, options.json, records, options.plots
     if options.compare and any(one is not None for one in measured):
         raise ValueError("--compare: expected only result files, got an agent or its outputs too")

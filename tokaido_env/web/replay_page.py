@@ -88,7 +88,7 @@ def replay_page(
 def check_number_of_games(games: int) -> None:
     """Raise `ValueError` for a number of games that is 0, or above `MAX_GAMES` of a page."""
     if not 1 <= games <= MAX_GAMES:
-        raise ValueError(f"games: a page holds 1 to {MAX_GAMES} games, got {games}")
+        raise ValueError(f"games: a page holds 1 to {MAX_GAMES} games, got {games}: choose some")
 
 
 def _game_data(
