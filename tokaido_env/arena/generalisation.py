@@ -160,7 +160,8 @@ def generalisation_gap(test: PoolScores, train: PoolScores) -> Estimate:
     low, high = percentile_interval(draws[0] - draws[1], min(drawn, default=None))
     if low == high:
         low, high = on_test.low - on_train.high, on_test.high - on_train.low
-    return Estimate.of(on_test.value - on_train.value, (max(low, -1.0), min(high, 1.0)))
+    gap = float(test.means.mean() - train.means.mean())
+    return Estimate.of(gap, (max(low, -1.0), min(high, 1.0)))
 
 
 # Several results

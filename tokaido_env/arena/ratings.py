@@ -111,6 +111,11 @@ def goodness_of_fit(matches: Sequence[PairedMatch]) -> list[Measure]:
     return found
 
 
+def has_sweep(matches: Sequence[PairedMatch]) -> bool:
+    """Whether a group of agents won every game against another: Elo across it is a bound."""
+    return bool(_MatchArrays.of(matches, None).swept.any())
+
+
 def rate_against(
     agent: str,
     matches: Sequence[PairedMatch],
@@ -180,7 +185,8 @@ class _MatchArrays:
     anchor: int
     pairings: npt.NDArray[np.int64]  # (matches, 2): a and b, as indices into agents
     games: list[int]  # of each agent
-    pairs: Pairs  # with the drawn pairs that keep ratings finite
+    swept: npt.NDArray[np.bool_]  # (matches,): between groups of which one won every game
+    pairs: Pairs  # with the drawn pairs that keep ratings finite, in swept matches
 
     @classmethod
     def of(cls, matches: Sequence[PairedMatch], anchor: str | None) -> _MatchArrays:
@@ -192,8 +198,9 @@ class _MatchArrays:
         pairs = Pairs.of(counted)
         played = pairs.played
         games = [int(played[(pairings == i).any(axis=1)].sum()) for i in range(len(agents))]
-        pairs = pairs.with_drawn_pairs(_separable(agents, pairings, pairs))
-        return cls(agents, agents.index(choose_anchor(agents, anchor)), pairings, games, pairs)
+        swept = _separable(agents, pairings, pairs)
+        pairs, first = pairs.with_drawn_pairs(swept), agents.index(choose_anchor(agents, anchor))
+        return cls(agents, first, pairings, games, swept, pairs)
 
     def skills(self, points: Floats) -> Floats:
         """Return the skills (sets, agents) of `maximum_likelihood`, the anchor's being 0."""

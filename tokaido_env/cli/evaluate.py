@@ -274,7 +274,7 @@ def _game_text(match: Match, place: int) -> str:
     points = game["points"].sum(axis=1, dtype=np.int64)
     order = (1, 0) if game["seat_of_a"] else (0, 1)
     one, other = (f"{(match.a, match.b)[side]} {points[side]}" for side in order)
-    return f"{one} – {other}, {int(game['rounds'])} rounds"
+    return f"{one} – {other}, {int(game['rounds'])} rounds" + ", forfeit" * bool(game["forfeit"])
 
 
 def choose_games(match: Match) -> list[int]:

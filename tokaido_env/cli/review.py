@@ -189,7 +189,7 @@ def _totals_tables(reviewed: Sequence[Reviewed]) -> Iterator[Table]:
     yield Table(title, headers, decisions)
     marks = [(name, *(f"{of[mark]:,}" for mark in MARKS)) for name, of in named]
     yield Table("Marks", ("player", "blunders", "mistakes", "inaccuracies"), marks)
-    keys = {"luck": "+.1%", "result": ".1%", "result_less_luck": ".1%"}
+    keys = {"luck": "+z.1%", "result": ".1%", "result_less_luck": "z.1%"}
     chance = [
         (name, f"{of['games']:,}", *(_with_error(of[key], form) for key, form in keys.items()))
         for name, of in named
@@ -202,7 +202,7 @@ def _with_error(figure: Estimate | None, form: str) -> str:
     if figure is None:
         return NO_VALUE
     mean, half = format(figure.value, form), (figure.high - figure.low) / 2
-    return f"{mean} ± {format(half, form.lstrip('+'))}" if half else mean
+    return f"{mean} ± {format(half, form.lstrip('+z'))}" if half else mean
 
 
 # Files

@@ -114,7 +114,7 @@ def _draw_intervals(
         axes.plot([low, high], [row, row], color=colour, linewidth=2.5, marker="|", ms=9, mew=2)
         axes.plot(value, row, marker="o", ms=9, color=colour)
         axes.text(0, row - 0.45, escape_text(name, MOST), fontsize=10, **place)
-        interval = f"({low:{form}} to {high:{form}})" if low < high else "reference"
+        interval = f"({low:{form}} to {high:{form}})" if low < high or scale != 1 else "reference"
         text = f"{value:{form}}  {interval}"
         axes.text(1.02, row, true_minus(text), fontsize=10, **place)
     return figure
@@ -200,7 +200,7 @@ def _draw_boards(result: Result) -> Figure | None:
         _draw_scores_of_boards(axes, scores, mean, PALETTE[5 * i])
         axes.set_title(escape_text(boards.name, 60), fontsize=11, loc="left")
         if i == 0:
-            axes.set_ylabel(f"% of points won against {escape_text(opponent, 30)}")
+            axes.set_ylabel(f"score in % against {escape_text(opponent, 30)}")
         else:
             axes.tick_params(labelleft=False)
     note = "dots: boards with 95 % intervals; band: 95 % interval of the mean of all boards"

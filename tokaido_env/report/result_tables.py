@@ -8,17 +8,11 @@ from tokaido_env.arena.generalisation import FIGURES
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.arena.match import SCORE_KEYS
 from tokaido_env.arena.rating_model import PROBIT
+from tokaido_env.arena.ratings import has_sweep
 from tokaido_env.arena.result import Measure, Result, ResultError, Score
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.standings import standings
-from tokaido_env.report.tables import (
-    MOST,
-    Table,
-    percentages,
-    true_minus,
-    whole,
-    with_interval,
-)
+from tokaido_env.report.tables import MOST, Table, percentages, true_minus, whole, with_interval
 
 NO_VALUE = "–"
 MATCHES = "Matches"
@@ -72,21 +66,17 @@ def standings_table(result: Result, title: str) -> Table:
         cells.append(tuple(line))
     relative = f"Elo is relative, from these matches only ({scale(result.anchor)}); "
     note = f"{relative}it is not the ladder's." if ratings else ""
-    note += _SWEEP * _has_sweep(result, "")
+    note += _note_of_sweep(result, "")
     return Table(title, tuple(headers), cells, left=1, note=note)
 
 
 _SWEEP = " Elo across a clean sweep (all games won or lost) is a bound, which moves with --games."
 
 
-def _has_sweep(result: Result, group: str) -> bool:
-    """Whether the best agents of a group, or the best one, won every game against the others."""
-    names = [one.agent for one in result.estimates_of("Elo") if one.group == group]
-    scores = [one for one in result.scores if {one.a, one.b} <= {*names}]
-    return any(
-        all(one.value == (one.a in best) for one in scores if (one.a in best) != (one.b in best))
-        for best in (names[:count] for count in range(1, len(names)))
-    )
+def _note_of_sweep(result: Result, group: str) -> str:
+    names = {one.agent for one in result.estimates_of("Elo") if one.group == group}
+    scores = [one for one in result.scores if {one.a, one.b} <= names]
+    return _SWEEP if names and has_sweep(scores) else ""
 
 
 _HEADERS = ("agent", "against", "games", "wins", "score", "95 % interval", *SCORE_KEYS)
@@ -103,7 +93,7 @@ def matches_table(scores: Sequence[Score], title: str) -> Table:
         headers, rows = _without_opponent(headers), [_without_opponent(row) for row in rows]
     equal = sum(score.games.equal for score in scores if score.games is not None)
     total = sum(score.n for score in scores)
-    note = f"{equal:,} of {total:,} games are equal to another game: two agents play alike."
+    note = f"{equal:,} of {total:,} games repeat another game: two agents play alike."
     return Table(title, headers, rows, note=note if equal else "")
 
 
@@ -212,7 +202,7 @@ def _ladder_table(result: Result, group: str, title: str) -> Table:
         cells = ("", "") if step is None else elo_cells(step)
         rows.append((one.agent, *elo_cells(one), *cells, f"{one.n:,}"))
     headers = ("agent", "Elo", "95 % interval", "above the next", "95 % interval", "games")
-    note = _fit_line(result, group) + _SWEEP * _has_sweep(result, group)
+    note = _fit_line(result, group) + _note_of_sweep(result, group)
     return Table(title, headers, rows, note=note)
 
 
@@ -226,7 +216,7 @@ def _fit_line(result: Result, group: str) -> str:
         return "Goodness of fit unknown: there are no more matches than ratings."
     each = f"{chi2[0].value / chi2[0].n:.2f} each"
     chance = "< 0.0001" if p[0].value < 1e-4 else f"= {p[0].value:.2g}"
-    return f"χ² {chi2[0].value:.1f} on {chi2[0].n} degrees of freedom ({each}), p {chance}"
+    return f"χ² {chi2[0].value:.1f} on {chi2[0].n} degrees of freedom ({each}), p {chance}."
 
 
 # Generalisation

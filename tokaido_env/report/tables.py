@@ -156,4 +156,4 @@ def whole(value: float) -> str:
 
 def true_minus(text: str) -> str:
     """Return text with true minus signs for hyphens, and 0 for -0."""
-    return re.sub(r"-0(?![.\d])", "0", text).replace("-", "−")
+    return re.sub(r"-(0(?:\.0+)?)(?![.\d])", r"\1", text).replace("-", "−")

@@ -120,13 +120,13 @@ def moments_of(
     counts = (review.loss > review.error) & np.isin(review.trajectory.movers, [*players])
     row, luck = int(np.where(counts, review.loss, 0).argmax()), int(np.abs(review.luck).argmax())
     behind = np.flatnonzero((review.values - 0.5) * (review.values[-1] - 0.5) <= 0)
-    lucky = names[int(review.luck[luck] < 0)]
+    lucky, leader = names[int(review.luck[luck] < 0)], names[int(review.values[-1] < 0.5)]
     turn = int(behind[-1]) if len(behind) else len(sentences)
     lost = f"lost {review.loss[row]:.1%}: {_better(review, row)} was better" if counts.any() else ""
     found = [
         ("Largest loss", row, lost, counts.any()),
         ("Largest luck", luck, f"{abs(review.luck[luck]):.1%} for {lucky}", review.luck[luck]),
-        ("Turning point", turn, "the winner leads from here", turn < len(sentences)),
+        ("Turning point", turn, f"{leader} leads from here", turn < len(sentences)),
     ]
     return [
         {"title": title, "event": row, "text": f"{sentences[row]} · {text}"}
