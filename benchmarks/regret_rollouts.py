@@ -15,12 +15,7 @@ import numpy.typing as npt
 from tokaido_env.agent import Keys
 from tokaido_env.agents.inference import choose_action, forward
 from tokaido_env.agents.weights import Weights, thread_copy
-from tokaido_env.agents.workspaces import (
-    PositionBatch,
-    PositionRow,
-    Workspace,
-    new_workspace,
-)
+from tokaido_env.agents.workspaces import PositionBatch, PositionRow, Workspace, new_workspace
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for

@@ -15,11 +15,7 @@ from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
 from tokaido_env.core.rng import agent_keys, seats_of_seeds
 from tokaido_env.core.rules import legal_mask, scores_of
-from tokaido_env.features.afterstate_observation import (
-    AFTERSTATE_INPUTS,
-    GEOMETRY,
-    N_AFTERSTATE,
-)
+from tokaido_env.features.afterstate_observation import AFTERSTATE_INPUTS, GEOMETRY, N_AFTERSTATE
 from tokaido_env.features.afterstates import Afterstates, afterstates_of
 from tokaido_env.features.lookahead_features import N_LOOKAHEAD
 from tokaido_env.features.network_inputs import N_INPUTS, TERM_SCALES

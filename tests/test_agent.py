@@ -17,6 +17,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
 from tokaido_env.gym import TokaidoDuoVectorEnv
+from tokaido_env.observers import afterstates
 
 
 class Lowest:
@@ -60,6 +61,21 @@ def test_choose__refuses_other_objects_and_games_without_a_decision() -> None:
     for spec in ("greedy", "champion", "mcts:sims=2"):
         with pytest.raises(ValueError, match=r"^legal: .* none in position 0$"):
             make(spec).judge(game.boards, game.state, zero, zero)
+
+
+def test_act__refuses_masks_and_boards_of_other_positions() -> None:
+    """Kernels index by what a legal action leads to, without checks."""
+    batch = Batch(100, "family:test")
+    batch.reset(seed=7)
+    for _ in range(30):
+        batch.play("random")
+    boards, keys = batch.boards_of(batch.all_games), batch.keys(batch.all_games)
+    for spec in ("greedy", "champion", "mcts:sims=2"):
+        for wrong in ((boards, batch.legal[::-1].copy()), (batch.boards, batch.legal)):
+            with pytest.raises(ValueError, match=r"^legal: expected the actions of states"):
+                make(spec).act(wrong[0], batch.states, wrong[1], keys)
+    with pytest.raises(ValueError, match=r"^legal: expected the actions of states"):
+        afterstates(boards, batch.states, batch.legal[::-1].copy())
 
 
 def test_as_agent__accepts_specs_agents_and_objects_with_act() -> None:

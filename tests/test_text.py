@@ -11,13 +11,7 @@ from tokaido_env.agents import make
 from tokaido_env.agents.registry import as_agent
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.text import (
-    TextAgent,
-    TextError,
-    TextFormat,
-    make_prompt,
-    parse_answer,
-)
+from tokaido_env.text import TextAgent, TextError, TextFormat, make_prompt, parse_answer
 
 LISTED = TextFormat("listed")
 LEGAL = ["pilgrim", "pilgrim:wave", "merchant:C3", "merchant:stay", "artist:A1"]

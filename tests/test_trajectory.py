@@ -93,6 +93,8 @@ def test_replay_actions__ends_before_an_illegal_action() -> None:
     one = replay_actions(whole.board, np.full(3, 9), actions)
     assert [int(one.decided[one.rows(game)].sum()) for game in range(2)] == [5, 5]
     assert one.labels(2) == tuple(whole.events())
+    with pytest.raises(ValueError, match="broadcast"):
+        replay_actions(whole.board, np.full(2, 9), actions)
 
 
 def test_replay__accepts_no_games_and_no_events() -> None:

@@ -14,6 +14,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.state import BOARD, STATE
+from tokaido_env.core.state_validation import NOT_FOUND, first_wrong_mask
 
 
 class AgentError(ValueError):
@@ -147,13 +148,24 @@ def check_agent_arguments(
         TypeError: for an argument that is no array or has another dtype.
         ValueError: for an array of another shape.
     """
-    n = len(states) if isinstance(states, np.ndarray) and states.ndim == 1 else None
+    n = len(states) if isinstance(states, np.ndarray) and states.ndim == 1 else -1
     states = _check_array("states", states, STATE, (n,))
     boards = _check_array("boards", boards, BOARD, (1, n))
     legal = _check_array("legal", legal, _BITS, (n,))
-    if deciding and not legal.all():
-        raise ValueError(f"legal: expected legal actions, got none in position {legal.argmin()}")
+    if deciding:
+        check_masks(
+            boards, np.arange(n) if len(boards) > 1 else np.zeros(n, np.int64), states, legal
+        )
+        if not legal.all():
+            raise ValueError(f"legal: expected actions, got none in position {legal.argmin()}")
     return boards, states, legal, _check_array("keys", keys, _BITS, (n,))
+
+
+def check_masks(boards: BoardRows, which: Actions, states: States, legal: Legal) -> None:
+    """Raise `ValueError` for a mask that is not of its state; `which` are indices of boards."""
+    wrong = first_wrong_mask(boards, which, states, legal)
+    if wrong != NOT_FOUND:
+        raise ValueError(f"legal: expected the actions of states[{wrong}], got {legal[wrong]:#x}")
 
 
 def _check_array(

@@ -29,9 +29,8 @@ from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
 from tokaido_env.core.events import illegal_move_message
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rng import entropy_seed, game_seeds
-from tokaido_env.core.rules import legal as legal_actions
 from tokaido_env.core.state import NO_PLAYER, STATE, Phase, copy_rows
-from tokaido_env.core.state_validation import NOT_FOUND, first_fault
+from tokaido_env.core.state_validation import NOT_FOUND, first_fault, first_wrong_mask
 
 Games = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
@@ -395,19 +394,3 @@ def first_repeated(games: Any, seen: Any) -> int:
     for j in range(again if again != NOT_FOUND else len(games)):
         seen[games[j]] = False
     return again
-
-
-@entry
-def first_wrong_mask(boards: Any, board_index: Any, states: Any, masks: Any) -> int:
-    """Return the index of the first state with other legal actions than its mask, or -1.
-
-    Args:
-        boards: `BOARD` (b,).
-        board_index: integers (n,), the board of each state.
-        states: `STATE` (n,), valid.
-        masks: uint64 (n,).
-    """
-    for j in range(len(masks)):
-        if masks[j] != legal_actions(boards[board_index[j]], states[j]):
-            return j
-    return NOT_FOUND

@@ -20,15 +20,7 @@ from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.rng import LUCK, entropy_seed, fork_luck, seed_luck
 from tokaido_env.core.rules import MAX_OUTCOMES, winner_of
 from tokaido_env.core.serialization import result_of, seat_or_none
-from tokaido_env.core.state import (
-    CHANCE_PHASES,
-    ENDS,
-    NO_PLAYER,
-    OVER,
-    STATE,
-    Phase,
-    copy_rows,
-)
+from tokaido_env.core.state import CHANCE_PHASES, ENDS, NO_PLAYER, OVER, STATE, Phase, copy_rows
 from tokaido_env.core.stepping import HISTORY_FULL, advance_game, weights_of
 
 if TYPE_CHECKING:

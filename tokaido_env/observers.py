@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import check_agent_arguments
+from tokaido_env.agent import check_agent_arguments, check_masks
 from tokaido_env.batch_validation import checked_seats
 from tokaido_env.core import batch_kernels
 from tokaido_env.core.arguments import check_choice
@@ -138,6 +138,7 @@ def afterstates(
         PositionError: for a state that no game can reach.
     """
     boards, board_index, rows = _checked_positions(boards, states, legal)
+    check_masks(boards, board_index, rows, legal)
     return afterstates_of(boards, board_index, rows, legal.copy(), inputs, False)
 
 
@@ -192,7 +193,7 @@ class Observer:
         self._observation = observation
         self._size = observation_size(observation, see_board)
         dtype = "uint8" if observation == "uint8" else "float32"
-        if self._enabled:
+        if self._enabled and len(boards):
             check_fits(boards, dtype)
         self._units = quotient_table(dtype)
         # What depends on the board only, one row per board: numbers of each observation.

@@ -26,15 +26,7 @@ from tokaido_env.boards.reader import (
 )
 from tokaido_env.core import serialization, state_validation as reasons
 from tokaido_env.core.arguments import plain_data
-from tokaido_env.core.constants import (
-    AREAS,
-    CHARACTERS,
-    ICONS,
-    MAX_ROUNDS,
-    PAINTINGS,
-    SIDES,
-    TOWNS,
-)
+from tokaido_env.core.constants import AREAS, CHARACTERS, ICONS, MAX_ROUNDS, PAINTINGS, SIDES, TOWNS
 from tokaido_env.core.state import ENDS, NO_PLAYER, UNSET, Phase, initial_states
 from tokaido_env.core.state_validation import first_fault
 from tokaido_env.decoding import Source, Struct, one_of

@@ -149,7 +149,8 @@ def replay_actions(
         start: `STATE` (1,), the initial position of all games; by default the set-up.
     """
     capacity = _ROWS_PER_DECISION * (len(seeds) + np.count_nonzero(actions >= 0))
-    return _replay(board, start, np.ascontiguousarray(seeds), actions, int(capacity))
+    each = np.ascontiguousarray(np.broadcast_to(seeds, len(actions)))
+    return _replay(board, start, each, actions, int(capacity))
 
 
 def replay_chunks(

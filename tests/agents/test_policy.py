@@ -101,6 +101,12 @@ def test_policy__is_the_same_after_save_and_load(tmp_path: Path) -> None:
     assert (one == other).all()
 
 
+def test_policy__refuses_transposed_tensors() -> None:
+    tensors = {name: tensor.T.copy() for name, tensor in random_policy().tensors.items()}
+    with pytest.raises(PolicyError, match=r"^policy: "):
+        PolicyAgent.from_policy(Policy(tensors), "p")
+
+
 def test_policy__is_saved_as_the_same_bytes_each_time(policy_file: Path, tmp_path: Path) -> None:
     random_policy().save(tmp_path / "same")
     Policy.load(policy_file).save(tmp_path / "again")

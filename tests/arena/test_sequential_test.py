@@ -8,11 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tokaido_env.arena.sequential_test import (
-    better_agent,
-    capital_processes,
-    interim_looks,
-)
+from tokaido_env.arena.sequential_test import better_agent, capital_processes, interim_looks
 
 Floats = npt.NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Floats]

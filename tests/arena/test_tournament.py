@@ -17,12 +17,7 @@ from tokaido_env.agents import Agent, make
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.match import SCORE_KEYS
-from tokaido_env.arena.tournament import (
-    MatchState,
-    executor_for,
-    games_as_completed,
-    play_match,
-)
+from tokaido_env.arena.tournament import MatchState, executor_for, games_as_completed, play_match
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.rng import arena_seed, episode_seed, game_seed

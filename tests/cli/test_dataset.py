@@ -22,10 +22,7 @@ from tokaido_env.__main__ import main
 from tokaido_env.cli import dataset
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, SCALES, encode_game
-from tokaido_env.features.afterstate_observation import (
-    AFTERSTATE_LAYOUT_HASH,
-    GEOMETRY_LAYOUT_HASH,
-)
+from tokaido_env.features.afterstate_observation import AFTERSTATE_LAYOUT_HASH, GEOMETRY_LAYOUT_HASH
 from tokaido_env.record import Forfeit, Record, RecordError, load, save
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"

@@ -13,11 +13,7 @@ from positions import other_board_data, shikoku_data, write_board
 
 from tokaido_env import Board
 from tokaido_env.boards.board import built_in_boards
-from tokaido_env.core.board_features import (
-    BOARD_FEATURES,
-    N_BOARD_FEATURES,
-    board_features_of,
-)
+from tokaido_env.core.board_features import BOARD_FEATURES, N_BOARD_FEATURES, board_features_of
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, STATIONS, TOWNS
 
 TRACKS = (

@@ -11,9 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tokaido_env.agents import make
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import Phase
-from tokaido_env.features.afterstate_observation import (
-    AFTERSTATE_INPUTS,
-)
+from tokaido_env.features.afterstate_observation import AFTERSTATE_INPUTS
 from tokaido_env.features.network_inputs import INPUT_UNITS, N_INPUTS
 from tokaido_env.observers import observe
 

@@ -7,16 +7,7 @@ from typing import Any
 
 import pytest
 from browsers import Browser, quiet, until
-from live_pages import (
-    Served,
-    act_and_wait,
-    click,
-    play_first,
-    press,
-    text,
-    until_shown,
-    wait_for,
-)
+from live_pages import Served, act_and_wait, click, play_first, press, text, until_shown, wait_for
 from positions import verified
 
 from tokaido_env import record

@@ -10,15 +10,7 @@ import numpy as np
 import pytest
 import uvicorn
 from browsers import Browser, quiet, until
-from live_pages import (
-    Served,
-    click,
-    play_first,
-    press,
-    text,
-    until_shown,
-    wait_for,
-)
+from live_pages import Served, click, play_first, press, text, until_shown, wait_for
 from positions import verified
 
 from tokaido_env import Game

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokaido_env.agent import (
-    Actions,
-    Agent,
-    BoardRows,
-    Keys,
-    Legal,
-    States,
-    check_agent_arguments,
-)
+from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States, check_agent_arguments
 from tokaido_env.core.bots import GREEDY, RANDOM, greedy_actions, random_actions
 from tokaido_env.core.state import STATE
 

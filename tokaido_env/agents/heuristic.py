@@ -9,15 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.agent import (
-    Actions,
-    Agent,
-    BoardRows,
-    Keys,
-    Legal,
-    States,
-    check_agent_arguments,
-)
+from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States, check_agent_arguments
 from tokaido_env.core.jit import index, pooled
 from tokaido_env.features.evaluation import SCRATCH, best_action
 from tokaido_env.features.terms import weights_of

@@ -36,12 +36,7 @@ from tokaido_env.core.rules import apply
 from tokaido_env.core.state import OVER
 from tokaido_env.core.threads import fetch_add
 from tokaido_env.features.evaluation import final_result
-from tokaido_env.features.network_inputs import (
-    INPUT_UNITS,
-    N_INPUTS,
-    active_seat,
-    encode_position,
-)
+from tokaido_env.features.network_inputs import INPUT_UNITS, N_INPUTS, active_seat, encode_position
 
 AFTERSTATE_LOGIT = np.float32(16.0)
 """The logit of an afterstate value of 1: at a temperature of 1, an action that is worse by 1/16 is

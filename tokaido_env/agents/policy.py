@@ -89,6 +89,7 @@ class Policy:
 
     def network(self) -> Weights:
         """Return the network as the kernels read it, with a copy for each thread."""
+        check_tensors("policy", self.tensors)
         return weights_of(self.tensors)
 
     def evaluate(self, boards: BoardRows, states: States, legal: Legal) -> tuple[Floats, Floats]:

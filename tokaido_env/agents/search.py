@@ -25,15 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import (
-    Actions,
-    Agent,
-    BoardRows,
-    Keys,
-    Legal,
-    States,
-    check_agent_arguments,
-)
+from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States, check_agent_arguments
 from tokaido_env.agents.ending_actions import EXACT, LIMIT, exact_action
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT, forward, value_of
 from tokaido_env.agents.policy import Policy
@@ -64,12 +56,7 @@ from tokaido_env.agents.selection import (
     write_priors,
 )
 from tokaido_env.agents.weights import Weights, thread_copy
-from tokaido_env.agents.workspaces import (
-    PositionBatch,
-    PositionRow,
-    Workspace,
-    new_workspace,
-)
+from tokaido_env.agents.workspaces import PositionBatch, PositionRow, Workspace, new_workspace
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.bitmask import lowest_action

@@ -29,13 +29,7 @@ from tokaido_env.boards.board_pool import BoardPool, Boards, board_by_name
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import ENDS, put_rows
-from tokaido_env.files import (
-    atomic_write,
-    flush_folder,
-    flush_to_disk,
-    lock,
-    name_path_in_errors,
-)
+from tokaido_env.files import atomic_write, flush_folder, flush_to_disk, lock, name_path_in_errors
 from tokaido_env.record import (
     BLANK,
     FORFEIT,

@@ -29,12 +29,7 @@ from tokaido_env.boards.geometry import (
     town_reach,
 )
 from tokaido_env.boards.procedural import family_numbers, is_family
-from tokaido_env.boards.reader import (
-    BoardError,
-    BoardNameWarning,
-    read_board_data,
-    read_board_file,
-)
+from tokaido_env.boards.reader import BoardError, BoardNameWarning, read_board_data, read_board_file
 from tokaido_env.boards.writer import board_data, board_text
 from tokaido_env.core.arguments import repr_short, short_path, unknown_name
 from tokaido_env.core.constants import (

@@ -23,11 +23,7 @@ from tokaido_env.arena.ladder import (
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.ratings import goodness_of_fit, rate_differences, rate_matches
 from tokaido_env.arena.result import RecordsEntry, Result
-from tokaido_env.arena.tournament import (
-    MatchState,
-    files_of_matches,
-    games_as_completed,
-)
+from tokaido_env.arena.tournament import MatchState, files_of_matches, games_as_completed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (

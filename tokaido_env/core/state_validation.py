@@ -150,6 +150,22 @@ def _first_fault(boards: Any, which: Any, states: Any, numbers: Any) -> tuple[in
     return NOT_FOUND, 0
 
 
+@entry
+def first_wrong_mask(boards: Any, board_index: Any, states: Any, masks: Any) -> int:
+    """Return the index of the first state with other legal actions than its mask, or -1.
+
+    Args:
+        boards: `BOARD` (b,).
+        board_index: integers (n,), the board of each state.
+        states: `STATE` (n,), valid.
+        masks: uint64 (n,).
+    """
+    for j in range(len(masks)):
+        if masks[j] != legal(boards[board_index[j]], states[j]):
+            return j
+    return NOT_FOUND
+
+
 @kernel
 def _fault(board: Row, s: Row) -> int:
     """Return the first fault of a state within the limits, else 0."""

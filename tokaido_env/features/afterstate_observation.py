@@ -58,12 +58,7 @@ from tokaido_env.features.lookahead_features import (
     next_reach,
     write_reach,
 )
-from tokaido_env.features.network_inputs import (
-    ENDINGS,
-    N_INPUTS,
-    TERM_SCALES,
-    encode_position,
-)
+from tokaido_env.features.network_inputs import ENDINGS, N_INPUTS, TERM_SCALES, encode_position
 from tokaido_env.features.terms import N_TERMS, TERMS, WEIGHTS
 
 N_OBSERVED = N_INPUTS

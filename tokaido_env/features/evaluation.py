@@ -12,12 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.core.bitmask import (
-    EACH_BYTE,
-    highest_action,
-    lowest_action,
-    nonzero_bytes,
-)
+from tokaido_env.core.bitmask import EACH_BYTE, highest_action, lowest_action, nonzero_bytes
 from tokaido_env.core.constants import (
     ANY_DIE,
     ARTIST,

@@ -43,12 +43,7 @@ from tokaido_env.core.constants import (
 from tokaido_env.core.jit import index, int64, kernel
 from tokaido_env.core.observation import Entry, layout_hash, layout_of, scales_of, width
 from tokaido_env.core.rules import coast_at
-from tokaido_env.features.evaluation import (
-    Around,
-    best_sale,
-    most_neighbours,
-    open_prices,
-)
+from tokaido_env.features.evaluation import Around, best_sale, most_neighbours, open_prices
 
 _AHEAD = 8  # stations ahead of a pilgrim: a die of 6, hasty, and one that is taken
 _POINTS_SCALE = 16  # of a step of a track

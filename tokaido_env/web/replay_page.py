@@ -106,6 +106,8 @@ def _game_data(
     played, names = replay(record, board), display_names(record.players)
     probabilities, values = (None, None) if agent is None else _judgements(played, agent)
     if review is not None:
+        if not np.array_equal(review.trajectory.events, played.events):
+            raise ValueError(f"reviews: expected one of game {number}, got that of another game")
         values = (2 * review.values - 1).tolist()
     game = played.board, played.states, played.events
     scenes = list(scenes_of(*game, names=names, probabilities=probabilities, values=values))
