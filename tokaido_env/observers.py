@@ -138,8 +138,9 @@ def afterstates(
         PositionError: for a state that no game can reach.
     """
     boards, board_index, rows = _checked_positions(boards, states, legal)
-    check_masks(boards, board_index, rows, legal)
-    return afterstates_of(boards, board_index, rows, legal.copy(), inputs, False)
+    checked = legal.copy()
+    check_masks(boards, board_index, rows, checked)
+    return afterstates_of(boards, board_index, rows, checked, inputs, False)
 
 
 def _checked_positions(
