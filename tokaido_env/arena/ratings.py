@@ -40,7 +40,8 @@ def rate_matches(
 ) -> list[Measure]:
     """Rate all agents of a set of matches together.
 
-    A match of an agent against itself contains no information and is left out.
+    A match of an agent against itself contains no information and is left out. Agents of one name
+    count as one: give each of several objects of one class a `spec` of its own.
 
     Where one group of agents lost every game to another, the likelihood rises without limit as
     their ratings separate. Each match between such groups counts with one more pair, drawn; no
