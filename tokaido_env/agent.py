@@ -146,7 +146,7 @@ def check_agent_arguments(
 
     Raises:
         TypeError: for an argument that is no array or has another dtype.
-        ValueError: for an array of another shape.
+        ValueError: for an array of another shape, or masks that are not those of the states.
     """
     n = len(states) if isinstance(states, np.ndarray) and states.ndim == 1 else -1
     states = _check_array("states", states, STATE, (n,))
