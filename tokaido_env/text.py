@@ -179,7 +179,7 @@ def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
     missing last brace do not matter. A label matches regardless of case, spaces and underscores,
     or as the beginning of exactly one legal label, with its first word at least.
 
-    Unreadable are reasoning without an end, and an answer whose blocks name different actions.
+    Unreadable are reasoning without an end, and an answer with blocks of different actions.
 
     Args:
         answer: the answer, of any type.
