@@ -22,6 +22,7 @@ USAGE = (
     ("replay g --gif y --html x", "--gif and --html"),
     ("train --run run --sims 3", "--sims"),
     ("train --run run --resume run", "--run and --resume"),
+    ("train --run run --executor processes", "--executor"),
 )
 """Words that the declarations refuse, with the status 2."""
 
@@ -39,6 +40,7 @@ ERRORS = (
     ("generalise greedy --json r --records x/r", "--records"),
     ("generalise greedy --markdown x.md", "--markdown"),
     ("generalise greedy --compare x.json", "--compare"),
+    ("generalise --compare x.json --boards 3", "--compare"),
     ("generalise --compare x.json", "x.json"),
     ("regret greedy --positions 1", "positions"),
     ("replay games.jsonl --html x --value-agent genius", "genius"),

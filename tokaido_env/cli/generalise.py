@@ -111,9 +111,9 @@ def _check(options: Generalise, opponents: Sequence[str]) -> None:
     )
     if (options.markdown is not None or options.runs != 1) and not options.compare:
         raise ValueError("--markdown, --runs: expected together with --compare")
-    measured = options.agent, options.json, records, options.plots
-    if options.compare and any(one is not None for one in measured):
-        raise ValueError("--compare: expected only result files, got an agent or its outputs too")
+    compared = Generalise(compare=options.compare, markdown=options.markdown, runs=options.runs)
+    if options.compare and options != compared:
+        raise ValueError("--compare: expected only --markdown and --runs with it")
 
 
 def _compare(options: Generalise) -> None:

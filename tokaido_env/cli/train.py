@@ -150,6 +150,8 @@ def _requested(options: Train, kind: type[RunSettings]) -> dict[str, Any]:
             option = f"--{name.replace('_', '-')}"
             raise cli.UsageError(f"{option}: expected a setting of {kind.METHOD}, see --help")
         typed[name] = kind.checked(name, value)
+    if options.executor != "serial" and kind.METHOD != "alphazero":
+        raise cli.UsageError(f"--executor: expected it with alphazero, got {kind.METHOD}")
     if options.config is None:
         return typed
     return read_config(options.config, kind.METHOD).settings | typed
