@@ -96,6 +96,12 @@ def test_observation_space__has_tight_bounds(form: dict[str, Any]) -> None:
     space: Any = observation_space(**form)
     if form["observation"] == "afterstates":
         assert {name: each.shape for name, each in space.spaces.items()} == AFTERSTATE_SHAPES
+        batch = Batch(64, chance="explicit", **form)
+        turn = batch.reset(seed=0)
+        for _ in range(300):  # also between the draws of a merchant
+            assert all(map(space["observation"].contains, turn.observation["observation"]))
+            merchant = np.where(turn.mask[:, 29] == 1, 29, turn.mask.argmax(axis=1))
+            turn = batch.step(np.where(turn.mover < 0, batch.sample_outcomes(), merchant))
         return
     if form["observation"] == "geometry":
         assert (space.shape, space.high.max()) == ((N_GEOMETRY,), MAX_POINTS)

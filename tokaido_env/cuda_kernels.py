@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda
 
-from tokaido_env.core.actions import NO_ACTION
 from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.bitmask import expand_mask
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.jit import int64
 from tokaido_env.core.observation import N_FEATURES, encode
-from tokaido_env.core.state import STATE
+from tokaido_env.core.state import OVER, STATE
 from tokaido_env.core.stepping import (
     bot_move,
     checked_move,
@@ -98,12 +97,13 @@ def _step(i: int, games: Games, output: StepOutput, moves: Any, options: Any, sc
     board, mask = games.boards[info["board"]], games.masks[i]
     if int(options["bot"]) != NO_BOT:
         moves[i] = bot_move(board, s, luck, info, mask, options, scratch)
+    over = int(s["phase"]) == OVER
     move = checked_move(board, s, mask, int64(moves[i]))
     mask = play_move(board, s, luck, info, mask, move, options)
     if mask == np.uint64(0) or int(options["bots"]):
-        boards, initial_states, moved = games.boards, games.initial_states, move != NO_ACTION
+        boards, states, initial_states = games.boards, games.states, games.initial_states
         mask = finish_step(
-            i, boards, games.states, luck, info, mask, moved, initial_states, options, scratch
+            i, boards, states, luck, info, mask, over, initial_states, options, scratch
         )
     games.masks[i] = mask
     expand_mask(mask, games.words[i])

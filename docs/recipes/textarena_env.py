@@ -139,12 +139,26 @@ class TokaidoDuoTextEnv(CopiedWhole, textarena.Env):
         return f"{rules_text(self.game.board, self.form.retries)}\n\n{you}"
 
 
+class _OfOneGame:
+    """Forgets at a reset the observations of earlier games, which TextArena's wrappers keep."""
+
+    def reset(self, *args: Any, **kwargs: Any) -> Any:
+        self.full_observations: dict[int, Any] = {}
+        return super().reset(*args, **kwargs)  # type: ignore[misc]
+
+
+class CurrentBoard(_OfOneGame, GameMessagesAndCurrentBoardObservationWrapper):
+    """The rules, the events and the current position."""
+
+
+class AllObservations(_OfOneGame, LLMObservationWrapper):
+    """All earlier observations of the game."""
+
+
 _WRAPPERS = {
-    "default": [GameMessagesAndCurrentBoardObservationWrapper],
-    "-train": [
-        GameMessagesAndCurrentBoardObservationWrapper
-    ],  # TextArena's name of the default form
-    "-full": [LLMObservationWrapper],
+    "default": [CurrentBoard],
+    "-train": [CurrentBoard],  # TextArena's name of the default form
+    "-full": [AllObservations],
 }
 if NAME not in ENV_REGISTRY:
     register_with_versions(NAME, TokaidoDuoTextEnv, _WRAPPERS)

@@ -41,7 +41,7 @@ def test_score__agrees_with_hand_computed_values() -> None:
     assert (score.pairs, score.points, score.value) == ((0, 1, 1, 1, 1), 5.0, 0.625)
     interval = score_interval(results)
     assert (score.low, score.high) == tuple(pytest.approx(x, abs=1e-6) for x in interval)
-    points = (1.0, 2.0, 3.0), (1.0, 0.0, 0.5)
+    points = (1.0, 2.0, 3.0), (round(8 / 7, 4), 0.0, round(4 / 7, 4))  # of seven games
     assert score.games == Games(2, (0.625, 0.625), points, (1, 0), 2)
     assert score.decided == "a"
 

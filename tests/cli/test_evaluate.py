@@ -109,8 +109,7 @@ def test_evaluate__saves_the_games_before_a_stop(
     else:
         assert "evaluate: interrupted\n" in printed.err
     written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
-    assert sum(sum(score["pairs"]) for score in written["scores"]) == played // 2
-    assert sum(written["scores"][0]["pairs"]) == 4
+    assert {sum(score["pairs"]) for score in written["scores"]} == {4}  # no part of a match
     assert not written["complete"]
     assert "greedy" in printed.out
 

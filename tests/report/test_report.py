@@ -78,14 +78,15 @@ THREE = [
     match("a", "c", [[1.0, 1.0]], (60, 10)),
     match("c", "b", [[0.0, 0.5]], (40, 50)),
 ]
-# By hand. In the first game of a pair the first named is player_0, in the second player_1.
+# By hand. In the first game of a pair the first named is player_0, in the second player_1;
+# points are of games without a forfeit.
 BY_HAND = [
     # 1 + 0.5 + 0 + 1 and 1 + 1; as player_0 1, 0 and 1, as player_1 0.5, 1 and 1
-    Standing(1, "a", 6, 4.5 / 6, (2 / 3, 2.5 / 3), (4 * 30 + 2 * 60) / 6, 0),
+    Standing(1, "a", 6, 4.5 / 6, (2 / 3, 2.5 / 3), (3 * 30 + 2 * 60) / 5, 0),
     # 0 + 0.5 + 1 + 0 and 1 + 0.5; as player_0 0.5, 0 and 0.5, as player_1 0, 1 and 1
-    Standing(2, "b", 6, 3 / 6, (1 / 3, 2 / 3), (4 * 20 + 2 * 50) / 6, 1),
+    Standing(2, "b", 6, 3 / 6, (1 / 3, 2 / 3), (3 * 20 + 50) / 4, 1),
     # 0 + 0 and 0 + 0.5; as player_0 0 and 0, as player_1 0 and 0.5
-    Standing(3, "c", 4, 0.5 / 4, (0.0, 0.25), (2 * 10 + 2 * 40) / 4, 1),
+    Standing(3, "c", 4, 0.5 / 4, (0.0, 0.25), (2 * 10 + 40) / 3, 1),
 ]
 
 

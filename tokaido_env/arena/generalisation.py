@@ -40,6 +40,7 @@ from tokaido_env.arena.match import Match
 from tokaido_env.arena.result import Measure, Score
 from tokaido_env.boards.board_pool import BoardPool
 
+FORFEITS = "share of forfeits"
 FIGURES = "mean score", "interquartile mean", "better than even", "worst tenth"
 """The estimates of the scores on a pool of boards."""
 

@@ -203,6 +203,8 @@ def _play_and_rate(
     ratings = rate_matches(counted, anchor=empty.anchor, seed=seed)
     fit = goodness_of_fit(counted)
     estimates = (*(rating.rounded(2) for rating in ratings), *fit)
+    if any(matches[pair].n != count for pair, count in games.items() if pair in matches):
+        empty = replace(empty, command="")  # of matches that other commands have played
     replace(empty, estimates=estimates, scores=counted).save(path)
     return _load(path, pool, exactly=True)
 

@@ -85,8 +85,12 @@ class Match:
         return np.bincount(half_points, minlength=5)
 
     def mean_points(self, agent: int) -> tuple[float, float, float]:
-        """Return the mean faith, commerce and culture of `a` (0) or `b` (1)."""
-        faith, commerce, culture = self.games["points"][:, :, agent].mean(axis=(0, 1)).tolist()
+        """Return the mean faith, commerce and culture of `a` (0) or `b` (1).
+
+        Games that a forfeit stopped do not count; without others the means are 0.
+        """
+        points = self.games["points"][:, :, agent][self.games["forfeit"] == 0]
+        faith, commerce, culture = (points.sum(axis=0) / max(len(points), 1)).tolist()
         return faith, commerce, culture
 
 

@@ -40,8 +40,8 @@ def play_series(
         executor: runs the games; None chooses one (`tournament.games_as_completed`).
 
     Returns:
-        All matches with a whole pair of games, and the error that has stopped the series, None if
-        it was played to its end.
+        All matches that were played to their ends, and the error that has stopped the series, or
+        None. The rest of a stopped match would be missed: its long games are not finished.
     """
     matches: list[Match] = []
     try:
@@ -61,8 +61,8 @@ def play_series(
                         break
             matches.append(replace(state.to_match(games), decided=decided))
     except (KeyboardInterrupt, IllegalMove, AgentFailed) as stopped:
-        rest = (state.to_match() for state in match_states[len(matches) :])
-        return matches + [match for match in rest if len(match.games)], stopped
+        rest = (state for state in match_states[len(matches) :] if state.finished.all())
+        return [*matches, *(state.to_match() for state in rest)], stopped
     if records is not None:
         records.sort()
     return matches, None

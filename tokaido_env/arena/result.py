@@ -52,7 +52,7 @@ class Games(Struct, frozen=True):
     Attributes:
         draws: number of shared victories.
         seats: score of `a` as player_0 and as player_1.
-        points: mean faith, commerce and culture.
+        points: mean faith, commerce and culture of games without a forfeit.
         forfeits: number of games lost by forfeit.
         capped: number of games that reached the cap on rounds (R10.1).
         equal: number of pairs of two equal games, because the agents play alike.
@@ -239,7 +239,7 @@ class Result(Struct, frozen=True, kw_only=True):
     Attributes:
         version: of the file format.
         protocol: of the measurement.
-        command: that measures again; "" if a program called the library.
+        command: that measures again; "" if none does, or a program called the library.
         package: version of tokaido_env.
         rules: version of the rules.
         agents: specs of the measured agents.

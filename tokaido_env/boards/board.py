@@ -196,7 +196,9 @@ class Board:
         Raises:
             BoardError: if the data are no board or break a rule of the game.
         """
-        return cls(**read_board_data(data, source))
+        board = cls(**read_board_data(data, source))
+        _warn_of_name(board, source, stacklevel=3)
+        return board
 
     def _fields(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -249,23 +251,22 @@ def _load_file(path: Path, modified_ns: int, size: int) -> Board:
     """Read and check a file; its time and size are in the cache key, as files can change."""
     board = Board(**read_board_file(path))
     if path.parent != BOARDS_FOLDER:
-        _warn_of_name(board, path)
+        _warn_of_name(board, short_path(path), stacklevel=4)
     return board
 
 
-def _warn_of_name(board: Board, path: Path) -> None:
-    """Warn if the name is that of another board, which records by name would refer to."""
+def _warn_of_name(board: Board, source: str, stacklevel: int) -> None:
+    """Warn if the name is that of another board, to which records and positions would refer."""
     try:
         known = Board.by_name(board.name)
     except BoardError:
         return
     if known.hash != board.hash:
         warnings.warn(
-            f"{short_path(path)}: name: {repr_short(board.name)} is another board, "
-            "with other values: choose another name, or records of games on this file cannot be "
-            "loaded",
+            f"{source}: name: {repr_short(board.name)} is another board, with other values: "
+            "choose another name, because positions and records refer to that board",
             BoardNameWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
 

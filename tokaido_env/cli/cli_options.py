@@ -225,4 +225,5 @@ def print_stopped(
     kept = "" if records is None else f" and saved in {records}: the same command resumes"
     note("interrupted" if interrupted else str(stopped))
     note(f"{played:,} of {total:,} games are played{kept}")
+    note("matches without all their games have no score: long games finish last")
     return INTERRUPTED if interrupted else 1

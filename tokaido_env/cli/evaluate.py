@@ -123,7 +123,8 @@ def _play(options: Evaluate) -> int:
             monitor=lambda state, number: match_state_bar(state, f"{number}/{len(states)}"),
             executor=executor,
         )
-    _show(matches, states, options, complete=stopped is None)
+    if matches:
+        _show(matches, states, options, complete=stopped is None)
     return 0 if stopped is None else print_stopped(stopped, states, options.records)
 
 
@@ -164,8 +165,9 @@ def _merge(options: Evaluate) -> int:
     note_equal_games(found.equal)
     if found.unpaired:
         cli.note(
-            f"left out {found.unpaired:,} of {found.games:,} games: the records lack "
-            "their games with swapped seats"
+            f"left out {found.unpaired:,} of {found.games:,} games: the records lack their games "
+            "with swapped seats. After a stop, short games are finished first: resume it, or "
+            "scores are of these"
         )
     if not whole:
         raise ValueError("--from-records: expected pairs of games with swapped seats, got none")
@@ -205,16 +207,16 @@ def _show(
     save_result(result, options)
     print_result(result)
     print_forfeits(states)
-    if options.until_decided:
-        print("\n".join(verdicts(result, options.error or ERROR)))
-    warning = _time_limit_note(options)
-    if warning:
-        print(warning)
+    notes = verdicts(result, options.error or ERROR) if options.until_decided else []
+    if limit := _time_limit_note(options):
+        notes.append(limit)
+    if notes:
+        print("\n".join(notes))
     if options.plots is not None and complete:
         write_figures(result, options.plots)
     if options.report is not None and complete:
         games = write_games(matches, states, options.report)
-        write_page(result, options.report, note=warning, games=games)
+        write_page(result, options.report, note=". ".join(notes), games=games)
         linked = sum(map(len, games))
         print(f"{escape_text(str(options.report))}: a page with {linked} games to replay")
 
@@ -274,7 +276,9 @@ def _game_text(match: Match, place: int) -> str:
     points = game["points"].sum(axis=1, dtype=np.int64)
     order = (1, 0) if game["seat_of_a"] else (0, 1)
     one, other = (f"{(match.a, match.b)[side]} {points[side]}" for side in order)
-    return f"{one} – {other}, {int(game['rounds'])} rounds" + ", forfeit" * bool(game["forfeit"])
+    winner = (match.b, "nobody", match.a)[round(2 * game["result"])]
+    forfeit = ", forfeit" * bool(game["forfeit"])
+    return f"{one} – {other}, {winner} won, {int(game['rounds'])} rounds{forfeit}"
 
 
 def choose_games(match: Match) -> list[int]:

@@ -88,9 +88,10 @@ def main(options: Generalise) -> int:
         tokaido generalise policy:runs/first --json first.json --records first.jsonl
         tokaido generalise --compare first.json second.json --markdown table.md
     """
-    others = [spec for spec in OPPONENTS if spec != options.agent]
-    more = others if options.opponents == [] else options.opponents or ()
+    more = OPPONENTS if options.opponents == [] else options.opponents or ()
     opponents = tuple(dict.fromkeys((options.opponent, *more)))
+    if more:
+        opponents = tuple(spec for spec in opponents if spec != options.agent)
     _check(options, opponents)
     if options.compare:
         _compare(options)

@@ -33,7 +33,7 @@ from tokaido_env.core.jit import allocator, entry, index, int64, kernel, paralle
 from tokaido_env.core.observation import N_FEATURES, encode
 from tokaido_env.core.rng import sample
 from tokaido_env.core.rules import is_chance, legal, outcome_weights, reward
-from tokaido_env.core.state import STATE
+from tokaido_env.core.state import OVER, STATE
 from tokaido_env.core.stepping import (
     MASK_BITS,
     begin_episode,
@@ -119,12 +119,12 @@ def advance(
             info = infos[i]
             # Kernels get rows: Numba would count the references of arrays at every call.
             board = boards[info["board"] if len(boards) > 1 else 0]
+            over = int(states[i]["phase"]) == OVER
             move = checked_move(board, states[i], masks[i], int64(ordered_moves[k]))
             mask = play_move(board, states[i], lucks[i], info, masks[i], move, options)
             if mask == np.uint64(0) or int(options["bots"]):
-                moved = move != NO_ACTION
                 mask = finish_step(
-                    i, boards, states, lucks[i], info, mask, moved, initial_states, options, scratch
+                    i, boards, states, lucks[i], info, mask, over, initial_states, options, scratch
                 )
             masks[i] = mask
             expand_mask(mask, words[i])

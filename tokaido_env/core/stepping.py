@@ -137,7 +137,7 @@ def finish_step(
     luck: Row,
     info: Row,
     mask: Mask,
-    moved: bool,
+    was_over: bool,
     initial_states: Any,
     options: Row,
     scratch: Any,
@@ -153,7 +153,7 @@ def finish_step(
         luck: a row of `LUCK`.
         info: a row of `EPISODE_INFO`.
         mask: the legal actions after the move as bits.
-        moved: whether a decision or an outcome was played; if not, the game was over or begins.
+        was_over: whether the game had ended before the step.
         initial_states: `STATE` (b,), the initial state on each board.
         options: a row of `STEP_OPTIONS`.
         scratch: `STATE` (2,), overwritten; None if no bot is greedy.
@@ -166,7 +166,7 @@ def finish_step(
     ended = False
     while True:
         move = NO_ACTION
-        if int(s["phase"]) == OVER and not ended and moved:
+        if int(s["phase"]) == OVER and not ended and not was_over:
             ended = True
             _record_end(board, s, info, options)
         if ended and int(s["phase"]) == OVER and int(options["autoreset"]):

@@ -429,7 +429,7 @@ def _count_pending(s: Row, out: Any) -> None:
     phase = int(s["phase"])
     if phase == DRAW:
         seat = index(picker(s))
-        room = CAPACITY + 1 - int64(wares_held(s, seat))
+        room = max(CAPACITY + 1 - int64(wares_held(s, seat)), 0)
         out[seat, _DRAWING] = min(int64(s["pending"]), room)
     elif phase == REVEAL:
         out[index(picker(s)), _REVEALING] = s["pending"]

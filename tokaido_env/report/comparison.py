@@ -110,8 +110,8 @@ def _cells(runs: Sequence[Result]) -> list[str]:
         for run in runs
         if len(run.boards) > 1
     ]
-    cells.append(share(over_seeds(train)) if train else "")
-    cells.append(share(over_seeds(gaps, -1), "+.1f") if gaps else "")
+    cells.append(share(over_seeds(train)) if len(train) == len(runs) else "")
+    cells.append(share(over_seeds(gaps, -1), "+.1f") if len(gaps) == len(runs) else "")
     return cells
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tokaido_env.arena.generalisation import FIGURES
+from tokaido_env.arena.generalisation import FIGURES, FORFEITS
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.arena.match import SCORE_KEYS
 from tokaido_env.arena.rating_model import PROBIT
-from tokaido_env.arena.ratings import has_sweep
+from tokaido_env.arena.ratings import expected_score, has_sweep
 from tokaido_env.arena.result import Measure, Result, ResultError, Score
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.standings import standings
@@ -216,7 +216,11 @@ def _fit_line(result: Result, group: str) -> str:
         return "Goodness of fit unknown: there are no more matches than ratings."
     each = f"{chi2[0].value / chi2[0].n:.2f} each"
     chance = "< 0.0001" if p[0].value < 1e-4 else f"= {p[0].value:.2g}"
-    return f"χ² {chi2[0].value:.1f} on {chi2[0].n} degrees of freedom ({each}), p {chance}."
+    fit = f"χ² {chi2[0].value:.1f} on {chi2[0].n} degrees of freedom ({each}), p {chance}."
+    elo = {one.agent: one.value for one in result.estimates_of("Elo") if one.group == group}
+    met = [one for one in result.scores if {one.a, one.b} <= elo.keys()]
+    few = sum(one.n * expected_score(-abs(elo[one.a] - elo[one.b])) < 5 for one in met)
+    return fit + f" Inexact: in {few} matches fewer than five wins are expected." * bool(few)
 
 
 # Generalisation
@@ -235,7 +239,9 @@ def _of_generalise(result: Result) -> list[Table]:
     names = "boards", "games", *FIGURES
     rows = [*zip(names, *columns, strict=True)]
     heads = ("", *(boards.name for boards in result.boards))
-    tables = [Table(title, heads, rows, note=gap_sentence(result))]
+    ended = [f"{x.value:.1%} of games ended by forfeit" for x in result.estimates_of(FORFEITS)]
+    note = ". ".join([gap_sentence(result), *ended])
+    tables = [Table(title, heads, rows, note=note)]
     if len(opponents) > 1:
         tables.append(_opponents_table(result, opponents))
     return tables
@@ -257,7 +263,7 @@ def gap_sentence(result: Result) -> str:
     if not gaps:
         return "No gap: there is no second match."
     trained = result.trained_on == gaps[0].other or (result.trained_on or "").startswith("family:")
-    known = "its training boards" if trained else "unseen boards of train, as far as is known"
+    known = "its training boards" if trained else "boards of train"
     return f"Gap, {gaps[0].group} less {gaps[0].other} ({known}): {share(gaps[0], '+.1f')}"
 
 

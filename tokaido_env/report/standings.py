@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 from typing import NamedTuple
 
 from tokaido_env.arena.result import Result, Score
@@ -52,22 +53,23 @@ def standings(result: Result) -> list[Standing]:
 
 def _standing(agent: str, scores: Sequence[Score]) -> Standing:
     own = [score for score in scores if agent in (score.a, score.b)]
-    total = sum(score.n for score in own)
 
-    def mean(values: Sequence[float]) -> float:
-        return sum(value * one.n for value, one in zip(values, own, strict=True)) / total
+    def mean(values: Sequence[float], counts: Sequence[int]) -> float:
+        return float(sum(map(mul, values, counts)) / max(sum(counts), 1))
 
     sides = [int(agent == score.b) for score in own]
     games = [(one.games, side) for one, side in zip(own, sides, strict=True) if one.games]
     # As player_0, agent b plays the games in which agent a is player_1.
     seats = [(1 - g.seats[1], 1 - g.seats[0]) if side else g.seats for g, side in games]
+    each = [one.n for one in own]
+    whole = [one.n - sum(g.forfeits) for one, (g, _) in zip(own, games, strict=True)]
     values = [1 - one.value if side else one.value for one, side in zip(own, sides, strict=True)]
     return Standing(
         rank=0,
         agent=agent,
-        games=total,
-        score=mean(values),
-        seats=(mean([first for first, _ in seats]), mean([second for _, second in seats])),
-        points=mean([sum(g.points[side]) for g, side in games]),
+        games=sum(each),
+        score=mean(values, each),
+        seats=(mean([one for one, _ in seats], each), mean([two for _, two in seats], each)),
+        points=mean([sum(g.points[side]) for g, side in games], whole),
         forfeits=sum(g.forfeits[side] for g, side in games),
     )

@@ -15,6 +15,7 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.registry import as_agent
 from tokaido_env.arena.generalisation import (
+    FORFEITS,
     generalisation_gap,
     mean_over_opponents,
     pool_estimates,
@@ -99,6 +100,9 @@ class GeneralisationTest:
             gap = generalisation_gap(*sides[:2])
             about["other"] = self.train.name
             estimates.append(Measure(gap.value, gap.low, gap.high, "gap", **about))
+        if forfeits := sum(len(match.forfeits) for match in matches):
+            games = sum(map(len, matches))
+            estimates.append(Measure.named(FORFEITS, self.agent, forfeits / games, n=games))
         boards = {
             match.pool.name: BoardsEntry.of(match.pool, drawn=self._drawn(match))
             for match in matches

@@ -33,7 +33,7 @@ from tokaido_env.arena.executors.base import (
     task_agent,
 )
 from tokaido_env.arena.game_runner import naming_agent
-from tokaido_env.arena.intervals import Estimate
+from tokaido_env.arena.intervals import Estimate, wilson_interval
 from tokaido_env.arena.result import BoardsEntry, Measure
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS, N_ACTIONS
@@ -227,12 +227,10 @@ def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure
         columns[policy] = losses(regret_set, rows, number).low
     about: dict[str, Any] = {"agent": chosen.agent, "n": len(regret_set)}
     means = stratified_means(columns, regret_set)
-    measures = [
-        _measure("regret", mean, group=name, **about)
-        if name in policies
-        else _measure(name, mean, **about)
-        for name, mean in means.items()
-    ]
+    measures = []
+    for name, mean in means.items():
+        of, part = ("regret", name) if name in policies else (name, "")
+        measures.append(_measure(of, _within(mean, len(regret_set), of), group=part, **about))
     strata = [stratum for stratum in regret_set.card["strata"] if stratum["share"]]
     for key in ("boards", "phase", "rounds"):
         for name in dict.fromkeys(stratum[key] for stratum in strata):
@@ -240,7 +238,7 @@ def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure
             count = int(np.asarray(selected)[regret_set.stratum].sum())
             mean = stratified_means({"regret": found.low}, regret_set, selected)["regret"]
             group = about | {"n": count, "group": f"{key} {name}"}
-            measures.append(_measure("regret", mean, **group))
+            measures.append(_measure("regret", _within(mean, count, "regret"), **group))
     return measures
 
 
@@ -248,6 +246,15 @@ def seconds_measure(chosen: AgentChoices) -> Measure:
     """Return the processor seconds of a decision on one thread, which depend on the machine."""
     seconds = float(f"{chosen.seconds:.3g}")  # six decimals are too few for a fast agent
     return Measure(seconds, seconds, seconds, "core-seconds", chosen.agent)
+
+
+def _within(mean: Estimate, n: int, measure: str) -> Estimate:
+    """Return a mean of `n` values with an interval from 0, which has a width if all are equal."""
+    most = 2 if measure.startswith("regret") else 1
+    low, high = max(mean.low, 0.0), mean.high
+    if low == high:  # resamples have no variance
+        low, high = (most * end for end in wilson_interval(mean.value / most, n))
+    return Estimate.of(mean.value, (low, high))
 
 
 def _measure(measure: str, mean: Estimate, **more: Any) -> Measure:
