@@ -2,13 +2,13 @@
 
     pip install openai
     export OPENAI_BASE_URL=http://localhost:11434/v1 OPENAI_API_KEY=none
-    MODEL=python:agents.language_model:LanguageModel,model=llama3.2,answers=answers.jsonl
+    MODEL=python:agents.language_model:LanguageModel,model=llama3.2,answers=answers
     tokaido regret $MODEL --positions 100
-    python agents/language_model.py answers.jsonl
+    python agents/language_model.py answers
 
 Without `OPENAI_BASE_URL` it asks OpenAI's server, with the key of `OPENAI_API_KEY`. A game has
-about 75 decisions of the model. With a file of answers, a command that stopped asks for none of
-them again. The last line counts the answers of a file.
+about 75 decisions of the model. With a folder of answers, a command that stopped asks for none of
+them again. The last line counts the answers of a folder.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ from tokaido_env import Game
 from tokaido_env.text import TextAgent, TextError, TextFormat
 
 TRIES = 6  # of a request, while the server is busy or out of reach
+NAME = "answers.jsonl"
 REFUSED = "refused "  # begins the key of a position without a legal answer
 
 
@@ -34,7 +35,8 @@ class LanguageModel(TextAgent):
     Args:
         model: the name of the model on the server.
         legal: "listed" for prompts with the legal actions, "unlisted" for prompts without.
-        answers: file of answers, JSON Lines, to append to and to resume from; "" for none.
+        answers: folder of a file of answers, JSON Lines, to append to and to resume from; "" for
+            none. A file named here would count as a part of the agent, which changes then.
         retries: further tries after an answer without a legal action.
     """
 
@@ -43,7 +45,7 @@ class LanguageModel(TextAgent):
     ) -> None:
         super().__init__(self.ask, TextFormat(legal, retries=retries), model)
         self.client, self.model = OpenAI(max_retries=TRIES - 1), model
-        self.file = Path(answers) if answers else None
+        self.file = Path(answers, NAME) if answers else None
         self.lines = dict(read_lines(self.file) if self.file and self.file.exists() else ())
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
@@ -73,6 +75,7 @@ class LanguageModel(TextAgent):
         is_new = key not in self.lines
         self.lines[key] = text
         if is_new and self.file is not None:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
             with self.file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps([key, text]) + "\n")
         return is_new
@@ -92,6 +95,6 @@ def read_lines(file: Path) -> list[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    keys = [key for key, _ in read_lines(Path(sys.argv[1]))]
+    keys = [key for key, _ in read_lines(Path(sys.argv[1], NAME))]
     refused = sum(key.startswith(REFUSED) for key in keys)
     print(f"{len(keys) - refused:,} answers; {refused:,} decisions at random, without a legal one")

@@ -56,7 +56,7 @@ def language_model(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 def test_language_model__resumes_a_match_without_asking_again(
     language_model: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = str(tmp_path / "answers.jsonl")
+    answers = str(tmp_path / "answers")
     whole = play_match(as_agent(language_model("m")), make("random"), 2, 1)
     asked = list(OpenAI.asked)
 
@@ -69,14 +69,15 @@ def test_language_model__resumes_a_match_without_asking_again(
     monkeypatch.setattr(OpenAI, "reply", staticmethod(fails))
     with pytest.raises(AgentFailed, match="out of credit"):
         play_match(as_agent(language_model("m", answers=answers)), make("random"), 2, 1)
-    with Path(answers).open("a") as file:
+    written = tmp_path / "answers" / "answers.jsonl"
+    with written.open("a") as file:
         file.write('["torn')
     monkeypatch.setattr(OpenAI, "reply", staticmethod(reads_and_answers))
     match = play_match(as_agent(language_model("m", answers=answers)), make("random"), 2, 1)
     assert (match.games == whole.games).all()
     assert len(OpenAI.asked) <= len(asked) + 2  # the request that failed, and its second try
     assert {*OpenAI.asked} == {*asked}
-    assert len([json.loads(line) for line in Path(answers).read_text().splitlines()]) == len(asked)
+    assert len([json.loads(line) for line in written.read_text().splitlines()]) == len(asked)
 
 
 def test_language_model__plays_at_random_after_refused_answers(
@@ -87,11 +88,11 @@ def test_language_model__plays_at_random_after_refused_answers(
 ) -> None:
     """Each position without a legal answer is printed and counted once."""
     monkeypatch.setattr(OpenAI, "reply", staticmethod({0: "cut"}.get))
-    file = tmp_path / "answers.jsonl"
-    agent = as_agent(language_model("m", "listed", answers=str(file), retries=0))
+    folder = str(tmp_path / "answers")
+    agent = as_agent(language_model("m", "listed", answers=folder, retries=0))
     for _ in range(2):
         assert agent.choose(Game(seed=3)) in Game(seed=3).legal_actions()
     assert capsys.readouterr().err.count("m:legal=listed: expected a JSON block") == 1
-    monkeypatch.setattr(sys, "argv", ["language_model.py", str(file)])
+    monkeypatch.setattr(sys, "argv", ["language_model.py", folder])
     runpy.run_path(str(FILE), run_name="__main__")
     assert capsys.readouterr().out == "1 answers; 1 decisions at random, without a legal one\n"

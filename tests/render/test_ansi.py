@@ -106,7 +106,7 @@ def test_draw__shows_a_whole_position() -> None:
 
 
 IN_FULL = """
-Tokaido Duo · round 21 · player_0 leads · shikoku
+Tokaido Duo · round 21 · shikoku · player_0 leads
 EFFECT · player_1 chooses an effect · last round · selected die: artist · from
 A2
    COASTAL TOWN    STATIONS AFTER IT              AREA               NEXT TO

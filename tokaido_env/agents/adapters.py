@@ -73,10 +73,11 @@ class AgentAdapter(Agent):
 class PerGameAdapter(AgentAdapter):
     """An agent made of an object with `choose(game, rng)`, which gets one `Game` at a time.
 
-    Arguments and errors are those of `AgentAdapter`.
+    Arguments and errors are those of `AgentAdapter`. Games are played one after another, since the
+    object may remember its last decision for the next one.
     """
 
-    games_at_once = 2
+    games_at_once = 1
     batched = False
 
     def __init__(self, wrapped: Any, spec: str | None = None) -> None:

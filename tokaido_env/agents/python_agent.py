@@ -168,6 +168,8 @@ def _agent_class(spec: str, module: ModuleType, name: str) -> type:
 
 
 def _literal(text: str) -> Any:
+    if text.lower() in ("true", "false"):  # "false" as text would be true
+        return text.lower() == "true"
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

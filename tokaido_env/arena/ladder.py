@@ -136,7 +136,7 @@ def _load_boards(source: Source, boards: BoardsEntry, pool: BoardPool | None) ->
             text = f"{source.name}: board: {error}; give the file of its board"
             raise source.error(text) from None
     expected = f"{pool.hash} of {pool.name!r}"
-    remedy = "its games were played on another board; make one with tokaido ladder --board"
+    remedy = "its games were played on another board: pass that with --board"
     source.expect(pool.hash == boards.hash, "boards[0].hash", expected, boards.hash, remedy)
     return pool
 

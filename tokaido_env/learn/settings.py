@@ -101,6 +101,8 @@ class RunSettings:
         for name, value in asdict(self).items():
             object.__setattr__(self, name, self.checked(name, value))
         _check_even("rating_games", self.rating_games)
+        if self.ladder and not self.rate_every:
+            raise RunError("ladder: expected rate_every above 0 with it, got 0")
         if self.width % 8:
             raise RunError(f"width: expected a multiple of 8, got {self.width}")
         for name in ("width", "second_width"):

@@ -306,7 +306,7 @@ def round_text(scene: Scene) -> str:
     position = scene.position
     board = "".join(sign for sign in position["board"] if sign.isprintable())
     number = position["round"] + (position["phase"] == "ROLL")  # `lead` is the next one then
-    return f"round {number} · {scene.names[position['lead']]} leads · {board}"
+    return f"round {number} · {board} · {scene.names[position['lead']]} leads"
 
 
 def status_text(scene: Scene) -> str:

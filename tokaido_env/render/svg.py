@@ -131,9 +131,9 @@ def _heading(scene: Scene) -> Parts:
     seat = scene.position["player"]
     turn = "" if seat is None else titled_group(scene.names[seat], pawn(seat, 8), at=(18, 36))
     is_over = scene.position["phase"] == "OVER"
-    status = result_text(scene) if is_over else status_text(scene)
+    status = shortened(result_text(scene) if is_over else status_text(scene), 48)
     return {
-        "round": text_at(10, 18, shortened(round_text(scene), 56), "dim"),
+        "round": text_at(10, 18, shortened(round_text(scene), 46), "dim"),
         "picks": _picks(scene),
         "status": turn + text_at(10 if seat is None else 34, 41, status, "bold big"),
         "value": "" if scene.value is None else _value(scene.value, scene.names),
@@ -175,7 +175,8 @@ def _value(value: float, names: Sequence[str]) -> str:
 
 def _island(scene: Scene) -> Parts:
     board, position, layout = scene.board, scene.position, map_layout_of(scene.board)
-    parts = {"map": _map(board), "last": _last_moves(scene, layout)}
+    land, places = _map(board)
+    parts = {"land": land, "last": _last_moves(scene, layout), "places": places}
     for town in COASTAL_TOWNS:
         parts[f"token {town}"] = _boutique(board, layout, town, position["boutiques"][town])
     parts["choices"], letters = _choices(scene, layout)
@@ -190,8 +191,8 @@ def _island(scene: Scene) -> Parts:
 
 
 @functools.lru_cache(maxsize=16)
-def _map(board: Board) -> str:
-    """Draw the parts of the island that never change."""
+def _map(board: Board) -> tuple[str, str]:
+    """Draw what never changes: the land with its routes, and the places on it."""
     layout = map_layout_of(board)
     sea = box(0, 0, map_layout.WIDTH, map_layout.HEIGHT, "sea", 10)
     parts = [sea, path(layout.coast, "land")]
@@ -201,6 +202,7 @@ def _map(board: Board) -> str:
     for start, end in board.routes:
         (x1, y1), (x2, y2) = (layout.of(site_of(board, town)) for town in (start, end))
         parts.append(f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="road"/>')
+    land, parts = "".join(parts), []
     for area, icon in zip(AREAS, board.area_icons, strict=True):
         name = text_at(0, 35, area, "mid small dim halo")
         sign = glyph_at(icons.ICONS[icon], 30)
@@ -212,7 +214,7 @@ def _map(board: Board) -> str:
         parts.append(titled_group(title, hill, labels, at=layout.towns[town]))
     for index, station in enumerate(board.stations):
         parts.append(_station(index, station, layout.stations[index]))
-    return "".join(parts)
+    return land, "".join(parts)
 
 
 def _station(index: int, station: str, at: Point) -> str:

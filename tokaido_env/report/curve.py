@@ -32,6 +32,7 @@ def write_curve(folder: Path, ladder: Ladder, name: str = "curve") -> Path:
         figure = new_figure(4.6, "Elo of tokaido train during training", "95 % intervals")
         axes = new_axes(figure, 0.9, 0.7, 1.7, 0.1)
         axes.fill_between(done, low, high, color=PALETTE[0], alpha=0.2, linewidth=0)
+        axes.vlines(done, low, high, color=PALETTE[0], linewidth=1)
         axes.plot(done, elo, color=PALETTE[0], marker="o", ms=4, clip_on=False)
         for agent in ladder.agents:
             if min(low) - _MARGIN <= agent.value <= max(high) + _MARGIN:

@@ -36,7 +36,7 @@ def opponents() -> list[dict[str, Any]]:
     for spec in (*reversed(ratings), "generalist"):  # which is not on the ladder
         plays = KINDS[spec.partition(":")[0]].meaning.partition(";")[0].rstrip(".") + "."
         if share := spec.partition("epsilon=")[2]:
-            plays = f"{float(share):.0%} of its moves are random, the others gain most at once."
+            plays = f"{100 * float(share):.0f} % of its moves are random, others gain most at once."
         if spec.startswith("champion:sims="):
             plays = "Searches with the strongest network of this package on the default board."
         named = {"spec": spec, "name": LEVELS.get(spec, spec), "plays": plays}

@@ -97,13 +97,17 @@ def page_state(session: Session, results: Mapping[Task, Any], **others: Any) -> 
         "chance": game.chance,
         "dice": _dice(session),
         "choices": _choices(session),
-        "winner": game.winner() if session.resigned is None else 1 - session.resigned,
+        "winner": _winner(session),
         "can_undo": session.can_undo,
         "can_review": session.decisions > 0,
         "review_progress": None if review is None else review.progress(),
         "advice": advice and [{**move._asdict(), "text": move.describe()} for move in advice],
         **others,
     }
+
+
+def _winner(session: Session) -> int | None:
+    return session.game.winner() if session.resigned is None else 1 - session.resigned
 
 
 def _choices(session: Session) -> list[dict[str, Any]]:
@@ -115,9 +119,11 @@ def _choices(session: Session) -> list[dict[str, Any]]:
         return []
     likeliest = sorted(game.outcomes(), key=lambda outcome: -outcome[1])[:_MAX_OUTCOMES]
     return [
-        {"label": label, "name": label, "text": f"{100 * share:.1f} %", "icon": kind}
+        {"label": label, "name": name, "text": f"{100 * share:.1f} %", "icon": ware}
         for label, share in likeliest
-        for kind in [label.partition(":")[2].rpartition("=")[2].partition("/")[0]]
+        for place, _, what in [label.partition(":")[2].rpartition("=")]
+        for ware, _, price in [what.partition("/")]
+        for name in [f"{place} buys {ware} for {price}" if price else f"{place} {ware}".strip()]
     ]
 
 
@@ -134,6 +140,11 @@ def _dice(session: Session) -> list[dict[str, Any]]:
 def _status_of(session: Session) -> str:
     """Return the status as text; a single person is addressed as "you"."""
     position = session.scenes[-1].position
+    if session.waits_for == "nobody" and len(session.humans) == 1 and _winner(session) is not None:
+        verb = "win" if _winner(session) in session.humans else "lose"
+        return f"You {verb}: {session.status_text()}"
+    if session.waits_for == "chance":
+        return f"Enter what happens: {session.status_text()}"
     if session.waits_for != "human" or len(session.humans) > 1:
         return session.status_text()
     text = f"Your turn: {_ASKS[position['phase']].format_map(position)}."

@@ -116,7 +116,7 @@ def _head(label: str, seat: int, old: Any, new: Any) -> tuple[str, str]:
         "paint": ("painting", f"reveal {number_of(pending, 'painting')}", "proficient"),
         "sell": (ware, f"sell {number_of(sum(sold), ware)}", "crafty"),
         "gift": (front, f"give the {front}", ""),
-        "discard": (ware, f"return a {ware}", ""),
+        "discard": (ware, f"return {ware}", ""),
         "pass": ("none", keeps, ""),
     }[head]
     return icon, f"{text} with {tile}" if wave else text

@@ -16,8 +16,8 @@ _MAX_LISTED = 20  # marked decisions
 
 _TOTALS = {
     "choices": ("choices", "{:d}"),
-    "loss": ("mean loss per choice", "{:.2%}"),
-    "open_loss": ("mean loss while undecided", "{:.2%}"),
+    "loss": ("mean loss per choice", "{:z.2%}"),
+    "open_loss": ("mean loss while undecided", "{:z.2%}"),
     "agreed": ("agreement", "{:.0%}"),
     **{name: (f"{name[:-1]}ies" if name.endswith("y") else f"{name}s", "{:d}") for name in MARKS},
     "luck": ("luck", "{:+z.0%}"),

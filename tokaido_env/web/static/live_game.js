@@ -156,10 +156,11 @@ class LiveGame extends Frames {
     this.showPlayers(state.is_chosen ? state.seats : []);
     this.setGame(state);
     if (state.review) this.find("review").append(...this.graphs());
+    this.showFailure(); // before the log is scrolled, as it takes room
     if (this.at === null) this.find("log").parentElement.scrollTop = this.find("log").scrollHeight;
     this.goTo(this.at ?? this.end);
     this.updateControls();
-    this.showFailure();
+    if (state.review && this.wantsReview) this.showReview();
     if (state.save_error !== before.save_error) this.showError("");
     if (!state.is_chosen && before.is_chosen !== false) showStart(this);
     else if (state.is_chosen && !before.is_chosen) this.find("start")?.close();
@@ -184,6 +185,11 @@ class LiveGame extends Frames {
     this.find("change-player").disabled = humans.length > 1;
   }
 
+  showReview() {
+    this.wantsReview = false;
+    this.find("review").scrollIntoView({ block: "start" });
+  }
+
   showCurrent() {
     this.at = null;
     this.find("history").hidden = true;
@@ -193,7 +199,10 @@ class LiveGame extends Frames {
     this.showTask();
     this.updateChoices();
     this.updateDice();
-    this.find("advice").textContent = this.adviceText();
+    const advice = this.adviceText();
+    const isNew = advice && advice !== this.find("advice").textContent;
+    this.find("advice").textContent = advice;
+    if (isNew) this.find("advice").scrollIntoView({ block: "nearest" });
     this.find("news").textContent = this.newsText();
     this.mark();
   }
@@ -414,9 +423,10 @@ class LiveGame extends Frames {
     const actions = {
       undo: () => this.command("undo"),
       advise: () => this.command("advise"),
-      "review-game": async () => {
-        if (this.state.review) this.find("review").scrollIntoView({ block: "start" });
-        else await this.command("review");
+      "review-game": () => {
+        if (this.state.review) return this.showReview();
+        this.wantsReview = true;
+        return this.command("review");
       },
       "run-agents": () => this.command("run_agents", { on: !this.state.agents_running }),
       "try-again": () => this.command("run_agents", { on: true }),

@@ -43,7 +43,8 @@ function opponentChoice(game, selected) {
   const others = [{ spec: "human", name: "A person at this computer" }, ...opponents, ...seats.map((spec) => ({ spec }))];
   const cards = new Map();
   for (const { spec, name = spec, plays, elo, ci95, level } of others) {
-    const detail = [spec, ci95 && `Elo ${elo}, 95 % ${ci95.join(" to ")}`].filter(Boolean).join(" · ");
+    const interval = ci95 && (ci95[0] === ci95[1] ? "the reference" : `95 % ${ci95.join(" to ").replaceAll("-", "−")}`);
+    const detail = [spec, ci95 && `Elo ${elo}, ${interval}`.replace("Elo -", "Elo −")].filter(Boolean).join(" · ");
     const radio = Object.assign(element("input", "", { type: "radio", name: "opponent", value: spec }), { checked: spec === selected });
     const card = holding(element("label", "", { class: "level" }), [radio, element("b", name), element("span", plays), element("small", detail)]);
     if (!cards.has(spec)) cards.set(spec, { card, level });
@@ -107,5 +108,6 @@ export function showStart(game) {
   });
   const showPlayers = () => isChosen || game.showPlayers(seatsWith(form.elements.opponent.value));
   form.addEventListener("change", showPlayers);
+  form.parentElement.addEventListener("close", () => game.showPlayers(game.state.seats));
   showPlayers();
 }
