@@ -10,7 +10,7 @@ from positions import shikoku_data, write_board
 from short_run import TINY, error_line, resume
 from test_files import held_elsewhere
 
-from tokaido_env.learn.run_folder import create_folder, extend, load_settings, read_config
+from tokaido_env.learn.run_folder import create_folder, extended, load_settings, read_config
 from tokaido_env.learn.settings import RunError, TdSettings
 
 
@@ -67,12 +67,11 @@ def test_read_config__names_the_place_in_an_invalid_file(
 
 def test_extend__raises_the_length_only(folder: Path) -> None:
     with pytest.raises(RunError, match="updates: expected 50, got 49"):
-        extend(folder, {"updates": 49})
+        extended(folder, {"updates": 49})
     with pytest.raises(RunError, match="only updates may grow"):
-        extend(folder, {"updates": 60, "seed": 4})
+        extended(folder, {"updates": 60, "seed": 4})
+    assert extended(folder, {"updates": 60}) == replace(TdSettings(), updates=60, seed=3)
     assert load_settings(folder).length == 50
-    extend(folder, {"updates": 60})
-    assert load_settings(folder) == replace(TdSettings(), updates=60, seed=3)
 
 
 @pytest.mark.parametrize("setting", ["board", "extra_boards"])

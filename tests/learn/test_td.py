@@ -16,7 +16,7 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.features.afterstates import END
 from tokaido_env.learn import run as runs, td
 from tokaido_env.learn.run import checkpoints
-from tokaido_env.learn.run_folder import extend
+from tokaido_env.learn.run_folder import extended
 from tokaido_env.learn.settings import RunError, TdSettings
 
 TINY = TdSettings(seed=3, updates=1, games=16, minibatch_size=256, width=8, snapshot_every=3)
@@ -89,14 +89,14 @@ def test_td__stops_at_a_number_that_is_not_finite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(tmp_path / "run", TINY)
-    extend(tmp_path / "run", {"updates": 2})
+    longer = extended(tmp_path / "run", {"updates": 2})
     newest = checkpoints(tmp_path / "run")[-1]
     targets_of = td.targets_of
     with monkeypatch.context() as patch:
         patch.setattr(td, "targets_of", lambda *args: targets_of(*args) * np.float32("nan"))
         message = "after 1 updates, minibatch 1: the loss is nan: "
         with pytest.raises(RunError, match=message):
-            runs.train(tmp_path / "run")
+            runs.train(tmp_path / "run", settings=longer)
     assert checkpoints(tmp_path / "run")[-1] == newest
     assert runs.train(tmp_path / "run")
 

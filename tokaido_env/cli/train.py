@@ -16,7 +16,7 @@ from cyclopts import Group, Parameter
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.cli import command as cli
 from tokaido_env.core.optional_deps import require_extra
-from tokaido_env.learn.run_folder import extend, load_ladder, load_settings, read_config
+from tokaido_env.learn.run_folder import extended, load_ladder, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, RunSettings, TdSettings
 from tokaido_env.report.curve import curve_line, write_curve
 from tokaido_env.report.progress import run_bar
@@ -132,12 +132,13 @@ def main(options: Train) -> int:
             "expected --run FOLDER to begin a run, or --resume FOLDER to continue one"
         )
     if options.resume is not None:
-        extend(options.resume, requested)
+        settings = extended(options.resume, requested)
     else:
         from tokaido_env.learn import run
 
-        run.begin(folder, kind(**requested))
-    return _train(folder, options)
+        settings = kind(**requested)
+        run.begin(folder, settings)
+    return _train(folder, settings, options)
 
 
 def _requested(options: Train, kind: type[RunSettings]) -> dict[str, Any]:
@@ -157,10 +158,9 @@ def _requested(options: Train, kind: type[RunSettings]) -> dict[str, Any]:
     return read_config(options.config, kind.METHOD).settings | typed
 
 
-def _train(folder: Path, options: Train) -> int:
+def _train(folder: Path, settings: RunSettings, options: Train) -> int:
     from tokaido_env.learn import run
 
-    settings = load_settings(folder)
     stopped_by = 0
     with ExitStack() as stack:
         bar = stack.enter_context(run_bar(settings.length, settings.LENGTH))
@@ -175,7 +175,7 @@ def _train(folder: Path, options: Train) -> int:
                 bar.add_rating(progress.done, progress.rating, progress.is_best)
             bar.update(progress.done, _format_figures(progress.figures), progress.rating)
 
-        complete = run.train(folder, report, executor)
+        complete = run.train(folder, report, executor, settings)
     if not complete:
         again = f"tokaido train --resume {quote(str(folder))}"
         print(f"Interrupted and saved. Continue with: {again}")

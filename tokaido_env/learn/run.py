@@ -44,6 +44,7 @@ from tokaido_env.learn.run_folder import (
     delete_unfinished,
     load_ladder,
     load_settings,
+    save_settings,
 )
 from tokaido_env.learn.settings import RunError, RunSettings
 from tokaido_env.tensor_file import read_tensors, write_tensors
@@ -345,6 +346,7 @@ def train(
     folder: str | Path,
     report: Callable[[Progress], None] = lambda progress: None,
     executor: Executor | None = None,
+    settings: RunSettings | None = None,
 ) -> bool:
     """Train a run to its end, from its newest checkpoint if it has one.
 
@@ -355,6 +357,7 @@ def train(
         folder: the run folder.
         report: called after each update or round.
         executor: plays the games of `alphazero`; None: this process.
+        settings: those of `run_folder.extended`, saved if the run can be resumed; None: its own.
 
     Returns:
         Whether the run is complete.
@@ -365,7 +368,7 @@ def train(
         AgentFailed: if a worker of the executor fails.
     """
     folder = Path(folder)
-    settings = load_settings(folder)  # refuses other folders before a lock is written there
+    settings = settings or load_settings(folder)  # refuses other folders before it writes a lock
     with locked(folder), deterministic():
         delete_unfinished(folder)
         run = Run(folder, settings, executor or SerialExecutor())
@@ -380,6 +383,8 @@ def _train(run: Run, report: Callable[[Progress], None], stopping: Callable[[], 
     """
     settings, total = run.settings, run.settings.length
     trainer = _make_trainer(run)
+    if settings != load_settings(run.folder):
+        save_settings(run.folder, settings)
     logs = Logs(run.folder, settings.LENGTH, trainer.done)
     saved = trainer.done
 

@@ -101,19 +101,15 @@ def create_folder(folder: str | Path, settings: RunSettings) -> None:
         write_text(folder / CONFIG, config)
 
 
-def extend(folder: str | Path, requested: Mapping[str, Any]) -> RunSettings:
-    """Check that a run has the requested settings; raise its length if a longer run is requested.
+def extended(folder: str | Path, requested: Mapping[str, Any]) -> RunSettings:
+    """Return the settings of a run, longer if that is requested; refuse other requested settings.
 
     Schedules span the length: an extended run continues with the learning rate and temperature
     that a run of the new length has at this point. Where both are constant, the extended run has
     the same bytes as a run of the new length, except for the rating at the first end.
 
-    Returns:
-        The settings of the run after the change.
-
     Raises:
         RunError: naming every setting that differs, with both values.
-        InUseError: if another command uses the folder.
     """
     settings = load_settings(folder)
     own, length = asdict(settings), settings.LENGTH
@@ -127,11 +123,12 @@ def extend(folder: str | Path, requested: Mapping[str, Any]) -> RunSettings:
         raise RunError(
             f"{folder}: cannot resume with other settings (only {length} may grow): {differences}"
         )
-    if grown > own[length]:
-        with locked(Path(folder)):
-            settings = replace(settings, **{length: grown})
-            write_text(Path(folder) / CONFIG, _config_text(settings))
-    return settings
+    return replace(settings, **{length: grown})
+
+
+def save_settings(folder: Path, settings: RunSettings) -> None:
+    """Write the settings of a run to its folder."""
+    write_text(folder / CONFIG, _config_text(settings))
 
 
 def load_settings(folder: str | Path) -> RunSettings:
