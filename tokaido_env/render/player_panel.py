@@ -141,7 +141,7 @@ def _paintings(board: Board, player: Player) -> str:
 
 
 def _hidden(player: Player) -> str:
-    inside = [text_at(7, 247, "face down", "small dim"), box(73, 238, 9, 10, "back", 2)]
+    inside = [text_at(7, 247, "face down", "small dim"), box(77, 238, 9, 10, "back", 2)]
     for column, icon in enumerate(ICONS):
         sign, count = icons.ICONS[icon], player["hidden"][icon]
         inside.append(counted(sign, 16, count, 98 + 52 * column, 243, 13))

@@ -22,7 +22,7 @@ _COLOURS = {
     "route": ("#8b6b3d", "#c9a86a"),
     "spot": ("#fffdf6", "#20262f"),
     "moon": ("#ece3ad", "#57512f"),
-    "waterfall": ("#a3cbc8", "#2c4751"),
+    "waterfall": ("#b0d4c8", "#2c4751"),
     "mountain": ("#dccfbd", "#4d443b"),
     "bamboo": ("#cfe0b8", "#3a4b31"),
     "mark": ("#d55e00", "#ff9248"),

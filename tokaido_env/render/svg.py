@@ -347,7 +347,8 @@ def _die(scene: Scene, character: str, at: Point) -> str:
     if state == "selected":
         drawn += box(-22, -28, 44, 44, "mark", 9)
     drawn = drawn if state in ("available", "selected") else faint(drawn)
-    labels = text_at(0, 28, character, "mid small") + text_at(0, 41, state, "mid small dim")
+    below = "" if value == "?" else state  # "not rolled" would run into the next one
+    labels = text_at(0, 28, character, "mid small") + text_at(0, 41, below, "mid small dim")
     return titled_group(f"{character} die {value}, {state}", drawn, labels, at=at)
 
 
