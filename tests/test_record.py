@@ -123,9 +123,7 @@ def test_load__needs_the_board_file_of_a_custom_board(tmp_path: Path) -> None:
     record = finished(Game(board, seed=1), random.Random(1)).record()
     save([record], tmp_path / "games.jsonl")
     assert load(tmp_path / "games.jsonl", board) == [record]
-    with pytest.raises(
-        RecordError, match=r"line 1: board: unknown board 'other'.*pass its board file"
-    ):
+    with pytest.raises(RecordError, match=r"line 1: board: unknown board 'other'.*its board file"):
         load(tmp_path / "games.jsonl")
 
 

@@ -307,7 +307,7 @@ def _board_and_start(
     try:
         loaded = board_by_name(record.board, board)
     except BoardError as error:
-        raise RecordError(f"board: {error}; pass its board file") from None
+        raise RecordError(f"board: {error}") from None
     if loaded.hash != record.board_hash:
         got = repr_short(record.board_hash)
         raise RecordError(f"board_hash: expected {loaded.hash} of {loaded.name!r}, got {got}")

@@ -64,7 +64,7 @@ def slow_terms(game: Game, seat: int) -> dict[str, int]:
     terms["picks"] = (2 if leads else 1) if position["phase"] == "ROLL" else picks
     share = 0 if position["phase"] == "ROLL" or not left else 6 * picks // len(left)
     if position["phase"] == "DRAW" and picker(position) == seat:
-        terms["drawing"] = min(position["pending"], 6 - held)
+        terms["drawing"] = min(position["pending"], max(6 - held, 0))
     if position["phase"] == "REVEAL" and picker(position) == seat:
         terms["revealing"] = position["pending"]
     if "pilgrim" in left:

@@ -334,7 +334,8 @@ def parse_named_agent(text: str) -> NamedAgent:
     name, equals, spec = text.partition("=")
     if not equals or ":" in name or name in KINDS:
         return NamedAgent(text, text)
-    if not name.strip() or not name.isprintable():
+    name = name.strip()
+    if not name or not name.isprintable():
         raise AgentError(f"agent {repr_short(text)}: expected NAME=SPEC with a printable name")
     return NamedAgent(name, spec)
 

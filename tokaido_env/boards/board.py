@@ -243,7 +243,7 @@ def built_in_boards() -> list[str]:
 
 
 def _unknown(name: str) -> str:
-    return f"{unknown_name('board', name, built_in_boards())}; or give family:NUMBER"
+    return f"{unknown_name('board', name, built_in_boards())}; or family:NUMBER or its board file"
 
 
 @functools.lru_cache(maxsize=64)
