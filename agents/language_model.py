@@ -45,6 +45,8 @@ class LanguageModel(TextAgent):
     ) -> None:
         super().__init__(self.ask, TextFormat(legal, retries=retries), model)
         self.client, self.model = OpenAI(max_retries=TRIES - 1), model
+        if answers:
+            Path(answers).mkdir(parents=True, exist_ok=True)
         self.file = Path(answers, NAME) if answers else None
         self.lines = dict(read_lines(self.file) if self.file and self.file.exists() else ())
 
@@ -75,7 +77,6 @@ class LanguageModel(TextAgent):
         is_new = key not in self.lines
         self.lines[key] = text
         if is_new and self.file is not None:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
             with self.file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps([key, text]) + "\n")
         return is_new

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.core.arguments import escape_text
-from tokaido_env.core.optional_deps import extra_error
+from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import atomic_write, is_file
 
 Array = npt.NDArray[Any]
@@ -71,10 +71,9 @@ def read_tensors(path: Path, max_bytes: int) -> TensorFile:
         OSError: if the file cannot be read.
         ExtraError: if safetensors is not installed.
     """
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ModuleNotFoundError as error:
-        raise extra_error("policies need", error.name, "policies") from None
+    require_extra("policies need", "policies", "safetensors")
+    from safetensors import SafetensorError, safe_open
+
     if not is_file(path):
         raise ValueError("no such file")
     if path.stat().st_size > max_bytes:

@@ -65,7 +65,8 @@ def test_report__links_name_their_games(tournament: Path) -> None:
         games.add(text)
     recorded = {
         f"{r.players[0]} {r.scores[0]['total']} – {r.players[1]} {r.scores[1]['total']}, "
-        f"{'nobody' if r.winner is None else r.players[r.winner]} won, {r.rounds} rounds"
+        f"{'shared victory' if r.winner is None else r.players[r.winner] + ' won'}, "
+        f"{r.rounds} rounds"
         for r in load(tournament / "games.jsonl")
     }
     assert len(games) == 6

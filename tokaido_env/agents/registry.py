@@ -332,9 +332,9 @@ def parse_named_agent(text: str) -> NamedAgent:
         AgentError: if the name is empty or not printable.
     """
     name, equals, spec = text.partition("=")
+    name = name.strip()
     if not equals or ":" in name or name in KINDS:
         return NamedAgent(text, text)
-    name = name.strip()
     if not name or not name.isprintable():
         raise AgentError(f"agent {repr_short(text)}: expected NAME=SPEC with a printable name")
     return NamedAgent(name, spec)

@@ -133,10 +133,9 @@ def _load_boards(source: Source, boards: BoardsEntry, pool: BoardPool | None) ->
         try:
             pool = BoardPool.load(name if is_family(name) else Board.by_name(name))
         except BoardError as error:
-            text = f"{source.name}: board: {error}; give the file of its board"
-            raise source.error(text) from None
+            raise source.error(f"{source.name}: board: {error}") from None
     expected = f"{pool.hash} of {pool.name!r}"
-    remedy = "its games were played on another board: pass that with --board"
+    remedy = "name its board with --board, or make a ladder of yours with tokaido ladder --board"
     source.expect(pool.hash == boards.hash, "boards[0].hash", expected, boards.hash, remedy)
     return pool
 

@@ -212,8 +212,8 @@ class _Unfound:
         game = f"{where}: {pair} on {board}, seed {record.seed}"
         if games is None:
             raise RecordError(
-                f"{game}, is no game of these matches: expected games of the same agents, seed and "
-                "--board; name another file, or pass its board"
+                f"{game}, is no game of these matches: expected games of the same agents, --board, "
+                "--seed and --games; name another file"
             )
         raise RecordError(f"{game}, differs from an earlier game of these: delete one line")
 

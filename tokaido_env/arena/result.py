@@ -27,7 +27,7 @@ from tokaido_env.arena.intervals import PAIR_SCORES, Estimate, score_interval
 from tokaido_env.arena.match import MAX_GAMES, Match
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.arguments import str_short
-from tokaido_env.core.optional_deps import extra_error
+from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.state import END_CAP
 from tokaido_env.decoding import Count, Name, Number, Seed, Share, Source, Struct
@@ -353,10 +353,9 @@ class Result(Struct, frozen=True, kw_only=True):
         Raises:
             ModuleNotFoundError: if pandas is missing.
         """
-        try:
-            import pandas
-        except ModuleNotFoundError as error:
-            raise extra_error("data frames need", error.name, "notebooks") from None
+        require_extra("data frames need", "notebooks", "pandas")
+        import pandas
+
         columns = ("measure", "agent", "other", "group", "board", "value", "low", "high", "n")
         rows: list[tuple[Any, ...]] = [
             ("score", one.a, one.b, one.group, one.board, one.value, one.low, one.high, one.n)

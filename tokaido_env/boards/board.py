@@ -134,7 +134,7 @@ class Board:
             BoardError: if there is no such board.
         """
         if not is_family(name) and name not in built_in_boards():
-            raise BoardError(_unknown(name))
+            raise BoardError(f"{_unknown(name)} or its board file")
         return cls.load(name)
 
     @classmethod
@@ -243,7 +243,7 @@ def built_in_boards() -> list[str]:
 
 
 def _unknown(name: str) -> str:
-    return f"{unknown_name('board', name, built_in_boards())}; or family:NUMBER or its board file"
+    return f"{unknown_name('board', name, built_in_boards())}; or give family:NUMBER"
 
 
 @functools.lru_cache(maxsize=64)

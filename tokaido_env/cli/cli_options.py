@@ -225,5 +225,5 @@ def print_stopped(
     kept = "" if records is None else f" and saved in {records}: the same command resumes"
     note("interrupted" if interrupted else str(stopped))
     note(f"{played:,} of {total:,} games are played{kept}")
-    note("matches without all their games have no score: long games finish last")
+    note("matches that were not played to their end have no score: long games finish last")
     return INTERRUPTED if interrupted else 1

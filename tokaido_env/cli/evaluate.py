@@ -125,6 +125,8 @@ def _play(options: Evaluate) -> int:
         )
     if matches:
         _show(matches, states, options, complete=stopped is None)
+    else:
+        print_forfeits(states)
     return 0 if stopped is None else print_stopped(stopped, states, options.records)
 
 
@@ -166,8 +168,8 @@ def _merge(options: Evaluate) -> int:
     if found.unpaired:
         cli.note(
             f"left out {found.unpaired:,} of {found.games:,} games: the records lack their games "
-            "with swapped seats. After a stop, short games are finished first: resume it, or "
-            "scores are of these"
+            "with swapped seats. If a match was stopped, resume it first: short games end first, "
+            "so that its score is of these"
         )
     if not whole:
         raise ValueError("--from-records: expected pairs of games with swapped seats, got none")
@@ -207,16 +209,16 @@ def _show(
     save_result(result, options)
     print_result(result)
     print_forfeits(states)
-    notes = verdicts(result, options.error or ERROR) if options.until_decided else []
-    if limit := _time_limit_note(options):
-        notes.append(limit)
+    notes = [limit] if (limit := _time_limit_note(options)) else []
+    if options.until_decided:
+        notes += verdicts(result, options.error or ERROR)
     if notes:
         print("\n".join(notes))
     if options.plots is not None and complete:
         write_figures(result, options.plots)
     if options.report is not None and complete:
         games = write_games(matches, states, options.report)
-        write_page(result, options.report, note=". ".join(notes), games=games)
+        write_page(result, options.report, note="; ".join(notes) or None, games=games)
         linked = sum(map(len, games))
         print(f"{escape_text(str(options.report))}: a page with {linked} games to replay")
 
@@ -276,9 +278,9 @@ def _game_text(match: Match, place: int) -> str:
     points = game["points"].sum(axis=1, dtype=np.int64)
     order = (1, 0) if game["seat_of_a"] else (0, 1)
     one, other = (f"{(match.a, match.b)[side]} {points[side]}" for side in order)
-    winner = (match.b, "nobody", match.a)[round(2 * game["result"])]
+    end = (f"{match.b} won", "shared victory", f"{match.a} won")[round(2 * game["result"])]
     forfeit = ", forfeit" * bool(game["forfeit"])
-    return f"{one} – {other}, {winner} won, {int(game['rounds'])} rounds{forfeit}"
+    return f"{one} – {other}, {end}, {int(game['rounds'])} rounds{forfeit}"
 
 
 def choose_games(match: Match) -> list[int]:

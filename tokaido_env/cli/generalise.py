@@ -91,7 +91,7 @@ def main(options: Generalise) -> int:
     more = OPPONENTS if options.opponents == [] else options.opponents or ()
     opponents = tuple(dict.fromkeys((options.opponent, *more)))
     if more:
-        opponents = tuple(spec for spec in opponents if spec != options.agent)
+        opponents = tuple(spec for spec in opponents if spec != options.agent) or opponents
     _check(options, opponents)
     if options.compare:
         _compare(options)

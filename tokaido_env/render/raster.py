@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.core.optional_deps import extra_error
+from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import atomic_write
 from tokaido_env.render.scene import SEATS, Events, Scene, States, moves, scenes_of
 from tokaido_env.render.svg import WIDTH, draw
@@ -61,10 +61,8 @@ def import_extra(name: str) -> Any:
     Raises:
         ModuleNotFoundError: with the command that installs it.
     """
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise extra_error("pictures need", error.name, "render") from None
+    require_extra("pictures need", "render", name)
+    return importlib.import_module(name)
 
 
 @functools.cache

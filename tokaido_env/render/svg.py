@@ -133,7 +133,7 @@ def _heading(scene: Scene) -> Parts:
     is_over = scene.position["phase"] == "OVER"
     status = shortened(result_text(scene) if is_over else status_text(scene), 48)
     return {
-        "round": text_at(10, 18, shortened(round_text(scene), 46), "dim"),
+        "round": text_at(10, 18, shortened(round_text(scene), 50), "dim"),
         "picks": _picks(scene),
         "status": turn + text_at(10 if seat is None else 34, 41, status, "bold big"),
         "value": "" if scene.value is None else _value(scene.value, scene.names),

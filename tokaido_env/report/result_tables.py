@@ -91,10 +91,13 @@ def matches_table(scores: Sequence[Score], title: str) -> Table:
     rows = [row for score in scores for row in _match_rows(score)]
     if len(scores) == 1:
         headers, rows = _without_opponent(headers), [_without_opponent(row) for row in rows]
-    equal = sum(score.games.equal for score in scores if score.games is not None)
-    total = sum(score.n for score in scores)
-    note = f"{equal:,} of {total:,} games repeat another game: two agents play alike."
-    return Table(title, headers, rows, note=note if equal else "")
+    games = [score.games for score in scores if score.games is not None]
+    equal, total = sum(one.equal for one in games), sum(score.n for score in scores)
+    alike = f"{equal:,} of {total:,} games repeat another game: two agents play alike."
+    notes = [alike] * bool(equal)
+    if any(sum(one.forfeits) for one in games):
+        notes.append("Points are of games without a forfeit.")
+    return Table(title, headers, rows, note=" ".join(notes))
 
 
 def _without_opponent(cells: tuple[str, ...]) -> tuple[str, ...]:
@@ -220,7 +223,7 @@ def _fit_line(result: Result, group: str) -> str:
     elo = {one.agent: one.value for one in result.estimates_of("Elo") if one.group == group}
     met = [one for one in result.scores if {one.a, one.b} <= elo.keys()]
     few = sum(one.n * expected_score(-abs(elo[one.a] - elo[one.b])) < 5 for one in met)
-    return fit + f" Inexact: in {few} matches fewer than five wins are expected." * bool(few)
+    return fit + f" Inexact: fewer than five wins are expected in matches: {few}." * bool(few)
 
 
 # Generalisation
@@ -239,7 +242,8 @@ def _of_generalise(result: Result) -> list[Table]:
     names = "boards", "games", *FIGURES
     rows = [*zip(names, *columns, strict=True)]
     heads = ("", *(boards.name for boards in result.boards))
-    ended = [f"{x.value:.1%} of games ended by forfeit" for x in result.estimates_of(FORFEITS)]
+    forfeits = [100 * one.value for one in result.estimates_of(FORFEITS)]
+    ended = [f"{percent:.1f} % of games ended by forfeit" for percent in forfeits]
     note = ". ".join([gap_sentence(result), *ended])
     tables = [Table(title, heads, rows, note=note)]
     if len(opponents) > 1:
@@ -261,7 +265,7 @@ def gap_sentence(result: Result) -> str:
     """Return the gap between training and test score, in percent, as a sentence."""
     gaps = result.estimates_of("gap")
     if not gaps:
-        return "No gap: there is no second match."
+        return "No gap: there is no second match"
     trained = result.trained_on == gaps[0].other or (result.trained_on or "").startswith("family:")
     known = "its training boards" if trained else "boards of train"
     return f"Gap, {gaps[0].group} less {gaps[0].other} ({known}): {share(gaps[0], '+.1f')}"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokaido_env.core.optional_deps import extra_error
+from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import atomic_write
 
 if TYPE_CHECKING:
@@ -57,10 +57,9 @@ def drawing() -> Iterator[None]:
     Raises:
         ExtraError: if matplotlib is missing.
     """
-    try:
-        import matplotlib
-    except ModuleNotFoundError as error:
-        raise extra_error("figures need", error.name, "plots") from None
+    require_extra("figures need", "plots", "matplotlib")
+    import matplotlib
+
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)

@@ -230,7 +230,8 @@ def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure
     measures = []
     for name, mean in means.items():
         of, part = ("regret", name) if name in policies else (name, "")
-        measures.append(_measure(of, _within(mean, len(regret_set), of), group=part, **about))
+        mean = _within(mean, len(regret_set), of) if regret_set.is_exact else mean
+        measures.append(_measure(of, mean, group=part, **about))
     strata = [stratum for stratum in regret_set.card["strata"] if stratum["share"]]
     for key in ("boards", "phase", "rounds"):
         for name in dict.fromkeys(stratum[key] for stratum in strata):
@@ -238,7 +239,8 @@ def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure
             count = int(np.asarray(selected)[regret_set.stratum].sum())
             mean = stratified_means({"regret": found.low}, regret_set, selected)["regret"]
             group = about | {"n": count, "group": f"{key} {name}"}
-            measures.append(_measure("regret", _within(mean, count, "regret"), **group))
+            mean = _within(mean, count, "regret") if regret_set.is_exact else mean
+            measures.append(_measure("regret", mean, **group))
     return measures
 
 
@@ -249,9 +251,9 @@ def seconds_measure(chosen: AgentChoices) -> Measure:
 
 
 def _within(mean: Estimate, n: int, measure: str) -> Estimate:
-    """Return a mean of `n` values with an interval from 0, which has a width if all are equal."""
-    most = 2 if measure.startswith("regret") else 1
-    low, high = max(mean.low, 0.0), mean.high
+    """Return a mean of `n` exact values with an interval in their range, of positive width."""
+    most = 2 if measure == "regret" else 1
+    low, high = max(mean.low, 0.0), min(mean.high, most)
     if low == high:  # resamples have no variance
         low, high = (most * end for end in wilson_interval(mean.value / most, n))
     return Estimate.of(mean.value, (low, high))

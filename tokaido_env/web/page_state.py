@@ -115,7 +115,7 @@ def _choices(session: Session) -> list[dict[str, Any]]:
     game = session.game
     if session.waits_for == "human":
         return previews_of(game.board, game.states)
-    if session.waits_for != "chance":
+    if session.waits_for != "chance" or _dice(session):
         return []
     likeliest = sorted(game.outcomes(), key=lambda outcome: -outcome[1])[:_MAX_OUTCOMES]
     return [
@@ -142,7 +142,7 @@ def _status_of(session: Session) -> str:
     position = session.scenes[-1].position
     if session.waits_for == "nobody" and len(session.humans) == 1 and _winner(session) is not None:
         verb = "win" if _winner(session) in session.humans else "lose"
-        return f"You {verb}: {session.status_text()}"
+        return f"You {verb} · {session.status_text()}"
     if session.waits_for == "chance":
         return f"Enter what happens: {session.status_text()}"
     if session.waits_for != "human" or len(session.humans) > 1:
