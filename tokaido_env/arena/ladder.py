@@ -135,7 +135,7 @@ def _load_boards(source: Source, boards: BoardsEntry, pool: BoardPool | None) ->
         except BoardError as error:
             raise source.error(f"{source.name}: board: {error}") from None
     expected = f"{pool.hash} of {pool.name!r}"
-    remedy = "name its board with --board, or make a ladder of yours with tokaido ladder --board"
+    remedy = "it is of another board: name that with --board, or make one by tokaido ladder --board"
     source.expect(pool.hash == boards.hash, "boards[0].hash", expected, boards.hash, remedy)
     return pool
 
