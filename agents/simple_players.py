@@ -14,7 +14,6 @@ from tokaido_env.observers import masks, observe
 
 _IDS = list(range(len(ACTIONS)))
 _PASS = ACTIONS.index("pass")
-_DRAWS = [action for action in _IDS if ACTIONS[action].startswith(("draw", "paint"))]
 
 
 class LowestId:
@@ -41,22 +40,10 @@ class Decliner(LowestId):
     order: ClassVar[list[int]] = [_PASS]
 
 
-class Traveller(LowestId):
-    """Declines every effect, and else plays the highest id, so that all characters move."""
-
-    order: ClassVar[list[int]] = [_PASS, *_IDS[::-1]]
-
-
 class Collector(LowestId):
     """Takes every wave tile (ids 26 to 28), and declines all other effects."""
 
     order: ClassVar[list[int]] = [26, 27, 28, _PASS]
-
-
-class Gatherer(LowestId):
-    """Draws wares and reveals paintings, and never sells or gives any."""
-
-    order: ClassVar[list[int]] = [*_DRAWS, _PASS, *_IDS[::-1]]
 
 
 class Artist(LowestId):

@@ -113,6 +113,7 @@ class Trajectory:
 
     def rows(self, game: int = 0) -> slice:
         """Return the slice of the rows of a game, by index: its events and its end."""
+        game = range(len(self))[game]
         return slice(int(self.offsets[game]), int(self.offsets[game + 1]))
 
     def labels(self, game: int = 0) -> tuple[str, ...]:

@@ -290,12 +290,13 @@ def as_agents(*players: Any) -> list[Agent]:
 def labels_of(players: Sequence[Any]) -> list[str]:
     """Return the names of agents or text players: the second object named `Net` is `Net 2`.
 
-    Agents that `make` made from one spec have one name.
+    Agents that `make` made from one spec and the same files have one name.
     """
     owners: dict[str, object] = {}
     labels: dict[int, str] = {}
     for one in sorted(players, key=lambda one: not getattr(one, "source", "")):  # specs keep theirs
-        owner = getattr(one, "source", "") or id(getattr(one, "wrapped", one))
+        source = getattr(one, "source", "")
+        owner = (source, one.sha256) if source else id(getattr(one, "wrapped", one))
         names = chain([one.spec], (f"{one.spec} {number}" for number in count(2)))
         labels[id(one)] = next(name for name in names if owners.setdefault(name, owner) == owner)
     return [labels[id(one)] for one in players]

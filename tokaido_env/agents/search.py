@@ -129,7 +129,7 @@ class SearchAgent(Agent):
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return the share of visits of each action, and the root's values; see `Agent.judge`.
 
-        The chosen action counts as visited the most.
+        The choice of the whole search counts as visited the most; `act` may stop one early.
 
         Returns:
             Shares, float32 (n, N_ACTIONS), and player_0's results, float32 (n,) in [-1, 1].

@@ -308,13 +308,13 @@ def _against(
 
 
 def in_order(matches: Iterable[PairedMatch]) -> list[PairedMatch]:
-    """Return matches by the names of their agents, so that resamples do not depend on the order."""
+    """Return matches, to rate only, by agents' names: resamples do not depend on the order."""
     sorted_ = (match if match.a <= match.b else _swap_agents(match) for match in matches)
     return sorted(sorted_, key=lambda match: (match.a, match.b))
 
 
 def _swap_agents(match: PairedMatch) -> PairedMatch:
-    """Return a match with `a` and `b` swapped."""
+    """Return a match with `a` and `b` swapped, as far as ratings read it."""
     if not isinstance(match, Match):
         return match.reversed()
     games = match.games[:, ::-1].copy()

@@ -380,7 +380,7 @@ def merge_records(
     """Read the matches of record files: shards of one run, several seeds, games of other machines.
 
     Every game is replayed. The pairs of two agents form one match, in the order of the seeds: the
-    order of the files does not change the results.
+    order of the files only changes which one is `a`, player_0 of the first game.
 
     Args:
         files: one or more; equal games count once.

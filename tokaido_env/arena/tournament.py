@@ -224,6 +224,8 @@ def games_as_completed(
         AgentFailed: if an agent failed in another way, naming the same.
     """
     a, b = as_agent(a), as_agent(b)
+    if not match_state.finished.any():  # a file may have changed since its agent was made
+        match_state.files |= {x.spec: x.sha256 for x in (a, b) if x.spec in match_state.files}
     with executor_for(a, b, executor) as chosen:
         for _, finished in chosen.map(_tasks(match_state, a, b, games, chosen)):
             match_state.add(finished)

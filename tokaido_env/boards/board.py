@@ -48,7 +48,7 @@ from tokaido_env.core.constants import (
     WARES,
 )
 from tokaido_env.core.state import BOARD, initial_states
-from tokaido_env.files import is_file, write_text
+from tokaido_env.files import file_sha256, is_file, write_text
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
 _KINDS = {**dict.fromkeys(COASTAL_TOWNS, COAST), **{kind: i for i, kind in enumerate(STATIONS)}}
@@ -123,8 +123,7 @@ class Board:
                 raise BoardError(f"{_unknown(str(board))} or a path that ends in .toml")
         if not is_file(path):
             raise BoardError(f"{short_path(path)}: no such board file")
-        stat = path.stat()
-        return _load_file(path, stat.st_mtime_ns, stat.st_size)
+        return _load_file(path, file_sha256(path))
 
     @classmethod
     def by_name(cls, name: str) -> Board:
@@ -247,8 +246,8 @@ def _unknown(name: str) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _load_file(path: Path, modified_ns: int, size: int) -> Board:
-    """Read and check a file; its time and size are in the cache key, as files can change."""
+def _load_file(path: Path, sha256: str) -> Board:
+    """Read and check a file; its SHA-256 is in the cache key, as files can change."""
     board = Board(**read_board_file(path))
     if path.parent != BOARDS_FOLDER:
         _warn_of_name(board, short_path(path), stacklevel=4)

@@ -83,7 +83,7 @@ class GeneralisationTest:
 
     def result(self, matches: Sequence[MatchState]) -> Result:
         """Return the result of the finished matches, in the order of `matches()`."""
-        is_train = [match.pool is self.train for match in matches]
+        is_train = [*map(self._is_train, matches)]
         sides = [
             pool_scores(match.to_match(), match.pool, self.seed, int(train), drawn=drawn)
             for match, train, drawn in zip(
@@ -120,7 +120,10 @@ class GeneralisationTest:
 
     def _drawn(self, match: MatchState) -> bool:
         """Return whether the boards of a match are a sample."""
-        return self.train_drawn if match.pool is self.train else self.test.name != HAND_MADE
+        return self.train_drawn if self._is_train(match) else self.test.name != HAND_MADE
+
+    def _is_train(self, match: MatchState) -> bool:
+        return self.train is not None and match.pool.hash == self.train.hash
 
 
 def generalisation_test(

@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -191,7 +192,12 @@ class RegretSet:
         rows = np.isin(self.action_positions, some)
         starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[some])]).astype(np.int32)
         return RegretSet(
-            *(self.card, copy_rows(self.states, some), self.board[some], self.stratum[some]),
+            *(
+                deepcopy(self.card),
+                copy_rows(self.states, some),
+                self.board[some],
+                self.stratum[some],
+            ),
             *(starts, self.actions[rows], self.sums[rows]),
         )
 
