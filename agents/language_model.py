@@ -45,8 +45,7 @@ class LanguageModel(TextAgent):
     ) -> None:
         super().__init__(self.ask, TextFormat(legal, retries=retries), model)
         self.client, self.model = OpenAI(max_retries=TRIES - 1), model
-        if answers:
-            Path(answers).mkdir(parents=True, exist_ok=True)
+        Path(answers or ".").mkdir(parents=True, exist_ok=True)
         self.file = Path(answers, NAME) if answers else None
         self.lines = dict(read_lines(self.file) if self.file and self.file.exists() else ())
 

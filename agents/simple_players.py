@@ -13,7 +13,6 @@ from tokaido_env.features.terms import N_TERMS
 from tokaido_env.observers import masks, observe
 
 _IDS = list(range(len(ACTIONS)))
-_PASS = ACTIONS.index("pass")
 
 
 class LowestId:
@@ -37,19 +36,7 @@ class HighestId(LowestId):
 class Decliner(LowestId):
     """Declines every effect, and else plays the lowest id: it never triggers the end."""
 
-    order: ClassVar[list[int]] = [_PASS]
-
-
-class Collector(LowestId):
-    """Takes every wave tile (ids 26 to 28), and declines all other effects."""
-
-    order: ClassVar[list[int]] = [26, 27, 28, _PASS]
-
-
-class Artist(LowestId):
-    """Takes the artist's die first (ids 15 to 23), and declines every effect."""
-
-    order: ClassVar[list[int]] = [*range(15, 24), _PASS]
+    order: ClassVar[list[int]] = [ACTIONS.index("pass")]
 
 
 class TermSum:

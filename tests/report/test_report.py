@@ -78,8 +78,7 @@ THREE = [
     match("a", "c", [[1.0, 1.0]], (60, 10)),
     match("c", "b", [[0.0, 0.5]], (40, 50)),
 ]
-# By hand. In the first game of a pair the first named is player_0, in the second player_1;
-# points are of games without a forfeit.
+# By hand. In the first game of a pair the first named is player_0, in the second player_1.
 BY_HAND = [
     # 1 + 0.5 + 0 + 1 and 1 + 1; as player_0 1, 0 and 1, as player_1 0.5, 1 and 1
     Standing(1, "a", 6, 4.5 / 6, (2 / 3, 2.5 / 3), (3 * 30 + 2 * 60) / 5, 0),

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar, dataclass_transform, get_type_hints
 from cyclopts import App, ArgumentCollection, Group, Parameter
 
 from tokaido_env.core.arguments import check_seed, repr_short
-from tokaido_env.files import expand_home
+from tokaido_env.files import expand_home, is_file
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells report it
 USAGE = 2  # exit status of wrong arguments
@@ -130,6 +130,16 @@ def home_path(text: str) -> Path:
     return Path(expand_home(text))
 
 
+def _replaced_path(text: str) -> Path:
+    """Return text as the path of a file to write anew; refuse one of recorded games."""
+    path = home_path(text)
+    if is_file(path):
+        with path.open("rb") as file:
+            if file.read(len(_RECORD)) == _RECORD:
+                raise ValueError(f"{path}: expected another file: this one has recorded games")
+    return path
+
+
 def _seed(text: str) -> int:
     try:
         return check_seed(int(text))
@@ -137,12 +147,14 @@ def _seed(text: str) -> int:
         raise ValueError(f"expected an integer from 0, got {repr_short(text)}") from None
 
 
+_RECORD = b'{"format": "tokaido-duo"'  # how a record begins
 FILES = Group("Files", sort_key=3)
 """Options of files to write."""
 
 Folder = Annotated[Path, text_option(home_path, "FOLDER")]
 Input = Annotated[Path, text_option(home_path, "FILE")]
 Output = Annotated[Path, text_option(home_path, "FILE"), Parameter(group=FILES)]
+Replaced = Annotated[Path, text_option(_replaced_path, "FILE"), Parameter(group=FILES)]
 Board = Annotated[str, text_option(expand_home, "BOARD")]
 Seed = Annotated[int, text_option(_seed, "SEED")]
 AgentSpec = Annotated[str, Parameter(metavar="AGENT")]
@@ -166,8 +178,8 @@ class Recorded:
 
 
 SeedOption = Annotated[Seed, Parameter(help="random seed, an integer from 0")]
-Json = Annotated[Output | None, Parameter(help="write the results to this file as JSON")]
-Markdown = Annotated[Output | None, Parameter(help="write the tables to this file as Markdown")]
+Json = Annotated[Replaced | None, Parameter(help="write the results to this file as JSON")]
+Markdown = Annotated[Replaced | None, Parameter(help="write the tables to this file as Markdown")]
 Plots = Annotated[Folder | None, Parameter(help="write figures to this folder", group=FILES)]
 Records = Annotated[
     Output | None,
@@ -199,7 +211,7 @@ class Matches:
     """Options of the commands that play matches; the docstring of each field is its help."""
 
     games: int = 1000
-    """games per pair of agents, even"""
+    """games per pair of agents, even; searching agents play fewer in rate and ladder"""
     seed: SeedOption = 0
     board: Board = "shikoku"
     """a built-in board, a board file or a pool of boards"""

@@ -95,8 +95,8 @@ def export(
         OSError: if a file cannot be read or written.
         ModuleNotFoundError: if pyarrow is missing.
     """
-    if distinct and rows == "games":
-        raise ValueError("distinct: expected with rows of decisions, got rows of games")
+    if (distinct or observation != "float32") and rows == "games":
+        raise ValueError("distinct, observation: expected with rows of decisions, got games")
     source, target = Path(records), Path(out)
     check_format(target)
     check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])

@@ -68,7 +68,7 @@ class Evaluate(cli.Matches):
     """report the games of these record files instead of playing"""
     records: cli.Records = None
     plots: cli.Plots = None
-    report: cli.Output | None = None
+    report: cli.Replaced | None = None
     """write the results to this file as a page of HTML, which links games of each match"""
     move_seconds: Annotated[float | None, Parameter(metavar="SECONDS")] = None
     """maximum seconds per decision of a program (exec:), which forfeits the game after them
@@ -130,16 +130,6 @@ def _play(options: Evaluate) -> int:
     return 0 if stopped is None else print_stopped(stopped, states, options.records)
 
 
-def _time_limit_note(options: Evaluate) -> str | None:
-    """Return the warning of results under a time limit, None without one."""
-    if not options.move_seconds:
-        return None
-    return (
-        f"Programs (exec:) had at most {options.move_seconds:g} s per decision: these results "
-        "depend on the machine and are not reproducible."
-    )
-
-
 def _make(spec: str, options: Evaluate) -> Agent:
     agent = make(spec)
     if isinstance(agent, ProgramAgent):
@@ -155,9 +145,9 @@ def _limit_of(spec: str, options: Evaluate) -> str:
 
 def _merge(options: Evaluate) -> int:
     """Print the results of the games of record files."""
-    playing = options.agents, options.records, options.until_decided, options.error
+    playing = options.agents, options.records, options.until_decided, options.executor
     counts = (options.games, options.seed) != (Evaluate.games, Evaluate.seed)
-    if any(playing) or options.move_seconds or counts:
+    if any(playing) or options.error or options.move_seconds or counts:
         raise ValueError("--from-records: expected only files, got agents or games to play too")
     check_outputs(options.json, options.report, folder=options.plots, read=options.from_records)
     _check_report(options.report)
@@ -209,7 +199,13 @@ def _show(
     save_result(result, options)
     print_result(result)
     print_forfeits(states)
-    notes = [limit] if (limit := _time_limit_note(options)) else []
+    without = len(result.scores) - len(result.estimates_of("luck-adjusted score"))
+    if options.luck_adjusted and without:
+        cli.note(f"luck-adjusted scores need ten pairs that differ: {without} matches have none")
+    notes = []
+    if options.move_seconds:
+        limit = f"Programs (exec:) had at most {options.move_seconds:g} s per decision"
+        notes.append(f"{limit}: these results depend on the machine and are not reproducible.")
     if options.until_decided:
         notes += verdicts(result, options.error or ERROR)
     if notes:

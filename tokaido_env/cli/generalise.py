@@ -30,7 +30,7 @@ from tokaido_env.cli.cli_options import (
 from tokaido_env.files import write_text
 from tokaido_env.report.comparison import comparison_table, methods_of
 from tokaido_env.report.figures import write_figures
-from tokaido_env.report.tables import markdown, print_table
+from tokaido_env.report.tables import markdown_page, print_table
 from tokaido_env.study.generalise import (
     OPPONENT,
     OPPONENTS,
@@ -123,7 +123,7 @@ def _compare(options: Generalise) -> None:
     table = comparison_table(methods_of(results, options.runs))
     print_table(table)
     if options.markdown is not None:
-        write_text(options.markdown, markdown(table))
+        write_text(options.markdown, markdown_page([table]))
 
 
 def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> int:

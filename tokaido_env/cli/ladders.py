@@ -41,7 +41,7 @@ from tokaido_env.cli.cli_options import (
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.files import write_text
 from tokaido_env.report.result_tables import scale, tables_of
-from tokaido_env.report.tables import markdown
+from tokaido_env.report.tables import markdown_page
 
 
 def with_differences(ladder: Ladder) -> Result:
@@ -98,6 +98,8 @@ def rate(options: Rate) -> int:
     options.ladder = options.ladder or ladder_for(board)
     read: list[str | Path | None] = [options.ladder, options.board, policy_path_of(options.agent)]
     check_run(options, options.json, resolved_records(options), read=read)
+    if options.games > placement.FAST_GAMES:
+        raise ValueError(f"--games: expected at most {placement.FAST_GAMES}, got {options.games}")
     agent = make(options.agent)
     allowed = [agent.spec, options.agent, *options.allow_agents]
     loaded = Ladder.load(options.ladder, board, allowed)
@@ -172,6 +174,7 @@ def ladder(options: BuildLadder) -> int:
     agents = [make(spec) for spec in options.agents]
     specs = [agent.spec for agent in agents]
     if options.anchor is not None:
+        options.anchor = make(options.anchor).spec
         check_choice("--anchor", options.anchor, specs)
     games = ladder_schedule(specs, options.games, options.max_distance)
     by_spec = dict(zip(specs, agents, strict=True))
@@ -193,6 +196,5 @@ def ladder(options: BuildLadder) -> int:
     result = with_differences(made)
     show_result(result, options)
     if options.markdown is not None:
-        parts = [f"{one.title}\n\n{markdown(one)}\n{one.note}\n" for one in tables_of(result)]
-        write_text(options.markdown, "\n".join(parts))
+        write_text(options.markdown, markdown_page(tables_of(result)))
     return 0

@@ -23,8 +23,8 @@ from tokaido_env.cli.cli_options import (
     save_result,
 )
 from tokaido_env.files import write_text
-from tokaido_env.report.result_tables import regret_table
-from tokaido_env.report.tables import markdown
+from tokaido_env.report.result_tables import tables_of
+from tokaido_env.report.tables import markdown_page
 from tokaido_env.study.regret import (
     AgentChoices,
     choose_actions,
@@ -88,7 +88,7 @@ def main(options: Regret) -> int:
     kept = shown if options.timed else result
     save_result(kept, options)
     if options.markdown is not None:
-        write_text(options.markdown, markdown(regret_table(kept), code=True))
+        write_text(options.markdown, markdown_page(tables_of(kept)))
     print_result(shown)
     return 0
 

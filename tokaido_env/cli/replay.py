@@ -31,9 +31,9 @@ class Replay(cli.Recorded):
     """print only the results"""
     agent: Annotated[cli.AgentSpec | None, Parameter("--value-agent")] = None
     """agent that values the positions of the page"""
-    gif: Annotated[cli.Output | None, Parameter(group=INSTEAD)] = None
+    gif: Annotated[cli.Replaced | None, Parameter(group=INSTEAD)] = None
     """write one game as an animated GIF"""
-    html: Annotated[cli.Output | None, Parameter(group=INSTEAD)] = None
+    html: Annotated[cli.Replaced | None, Parameter(group=INSTEAD)] = None
     """write a page to step through"""
 
 

@@ -80,9 +80,9 @@ class Reviewing(cli.Recorded):
     seed: cli.Seed = 0
     """random seed of these samples, an integer from 0"""
     executor: cli.ExecutorSpec = "serial"
-    data: cli.Output | None = None
+    data: cli.Replaced | None = None
     """write a row per event to this .parquet file"""
-    html: cli.Output | None = None
+    html: cli.Replaced | None = None
     """write a page to step through"""
 
 

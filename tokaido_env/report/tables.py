@@ -109,6 +109,11 @@ def markdown(table: Table, *, code: bool = False) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def markdown_page(tables: Sequence[Table]) -> str:
+    """Return tables in Markdown, each with its title and note."""
+    return "\n".join(f"{one.title}\n\n{markdown(one)}\n{one.note}\n" for one in tables)
+
+
 def _markdown_cell(text: str) -> str:
     return escape_text(text).translate({ord("|"): "/", ord("`"): "'"})
 
