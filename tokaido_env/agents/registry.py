@@ -296,7 +296,7 @@ def labels_of(players: Sequence[Any]) -> list[str]:
     labels: dict[int, str] = {}
     for one in sorted(players, key=lambda one: not getattr(one, "source", "")):  # specs keep theirs
         source = getattr(one, "source", "")
-        owner = (source, one.sha256) if source else id(getattr(one, "wrapped", one))
+        owner = (source, one.sha256[:64]) if source else id(getattr(one, "wrapped", one))
         names = chain([one.spec], (f"{one.spec} {number}" for number in count(2)))
         labels[id(one)] = next(name for name in names if owners.setdefault(name, owner) == owner)
     return [labels[id(one)] for one in players]

@@ -213,7 +213,7 @@ class _Unfound:
         if games is None:
             raise RecordError(
                 f"{game}, is no game of these matches: expected games of the same agents, --board, "
-                "--seed and --games; name another file"
+                "--seed and number of games; name another file"
             )
         raise RecordError(f"{game}, differs from an earlier game of these: delete one line")
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
+from tokaido_env.agents.content import files_of_agents
 from tokaido_env.agents.registry import as_agent, as_agents, cost_of, sha256_of
 from tokaido_env.arena.executors.base import (
     CallTask,
@@ -225,7 +226,8 @@ def games_as_completed(
     """
     a, b = as_agent(a), as_agent(b)
     if not match_state.finished.any():  # a file may have changed since its agent was made
-        match_state.files |= {x.spec: x.sha256 for x in (a, b) if x.spec in match_state.files}
+        made = files_of_agents((a, b))
+        match_state.files = {spec: made.get(spec, x) for spec, x in match_state.files.items()}
     with executor_for(a, b, executor) as chosen:
         for _, finished in chosen.map(_tasks(match_state, a, b, games, chosen)):
             match_state.add(finished)

@@ -148,9 +148,10 @@ def _merge(options: Evaluate) -> int:
     playing = options.agents, options.records, options.until_decided, options.executor
     counts = (options.games, options.seed) != (Evaluate.games, Evaluate.seed)
     if any(playing) or options.error or options.move_seconds or counts:
-        raise ValueError("--from-records: expected only files, got agents or games to play too")
+        raise ValueError("--from-records: expected only files, got what plays games too")
     check_outputs(options.json, options.report, folder=options.plots, read=options.from_records)
-    _check_report(options.report)
+    if options.report is not None:
+        check_outputs(folder=folder_of(options.report))
     given = None if options.board == "shikoku" else options.board
     found = merge_records(options.from_records, given, luck=options.luck_adjusted)
     whole = [state for state in found.match_states if len(state.to_match().games)]
@@ -180,8 +181,8 @@ def _check(options: Evaluate) -> None:
     records = None if options.records is None else options.records.resolve()
     read = [options.board, *map(policy_path_of, options.agents)]
     check_run(options, options.json, options.report, records, read=read, folder=options.plots)
-    _check_report(options.report)
     if options.report is not None:
+        check_outputs(folder=folder_of(options.report))
         require_extra("figures need", "plots", "matplotlib")
 
 
@@ -201,11 +202,11 @@ def _show(
     print_forfeits(states)
     without = len(result.scores) - len(result.estimates_of("luck-adjusted score"))
     if options.luck_adjusted and without:
-        cli.note(f"luck-adjusted scores need ten pairs that differ: {without} matches have none")
+        cli.note(f"luck-adjusted scores need ten pairs, not all alike; matches without: {without}")
     notes = []
     if options.move_seconds:
         limit = f"Programs (exec:) had at most {options.move_seconds:g} s per decision"
-        notes.append(f"{limit}: these results depend on the machine and are not reproducible.")
+        notes.append(f"{limit}: these results depend on the machine and are not reproducible")
     if options.until_decided:
         notes += verdicts(result, options.error or ERROR)
     if notes:
@@ -220,12 +221,6 @@ def _show(
 
 
 # Pages to step through games, in a folder next to the report that links them
-
-
-def _check_report(report: Path | None) -> None:
-    """Check that the pages of a report can be written, if there is one."""
-    if report is not None:
-        check_outputs(folder=folder_of(report))
 
 
 def folder_of(report: Path) -> Path:

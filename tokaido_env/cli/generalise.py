@@ -90,15 +90,13 @@ def main(options: Generalise) -> int:
     """
     more = OPPONENTS if options.opponents == [] else options.opponents or ()
     opponents = tuple(dict.fromkeys((options.opponent, *more)))
-    if more:
-        opponents = tuple(spec for spec in opponents if spec != options.agent) or opponents
     _check(options, opponents)
     if options.compare:
         _compare(options)
         return 0
     if options.agent is None:
         raise cli.UsageError("AGENT: expected an agent, or --compare with files, got none")
-    return _measure(make(options.agent), [*map(make, opponents)], options)
+    return _measure(make(options.agent), opponents, options)
 
 
 def _check(options: Generalise, opponents: Sequence[str]) -> None:
@@ -126,8 +124,10 @@ def _compare(options: Generalise) -> None:
         write_text(options.markdown, markdown_page([table]))
 
 
-def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> int:
-    by_spec = {opponent.spec: opponent for opponent in opponents}
+def _measure(agent: Agent, opponents: Sequence[str], options: Generalise) -> int:
+    by_spec = {opponent.spec: opponent for opponent in map(make, opponents)}
+    if len(by_spec) > 1:
+        by_spec.pop(agent.spec, None)
     planned = generalisation_test(
         *(agent, [*by_spec]),
         split=options.split,

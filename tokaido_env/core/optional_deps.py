@@ -33,7 +33,7 @@ def require_extra(subject: str, extra: str, *modules: str) -> None:
         ExtraError: for the first one missing; it begins with `subject` and names the extra.
     """
     for module in modules:
-        if find_spec(module) is None:
+        if find_spec(module.partition(".")[0]) is None or find_spec(module) is None:
             raise extra_error(subject, module, extra)
 
 

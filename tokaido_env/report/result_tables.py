@@ -85,7 +85,7 @@ _HEADERS = ("agent", "against", "games", "wins", "score", "95 % interval", *SCOR
 def matches_table(scores: Sequence[Score], title: str) -> Table:
     """Return games, score and points of both agents of each match, and of several the opponents.
 
-    A note counts equal games.
+    Notes count equal games and mention forfeits.
     """
     headers: tuple[str, ...] = _HEADERS
     rows = [row for score in scores for row in _match_rows(score)]

@@ -105,13 +105,14 @@ def markdown(table: Table, *, code: bool = False) -> str:
     cells = [[_markdown_cell(cell) for cell in row] for row in table.rows]
     if code:
         cells = [[f"`{first}`", *others] for first, *others in cells]
-    lines = [table.headers, ["---"] * len(table.headers), *cells]
+    lines = [[*map(_markdown_cell, table.headers)], ["---"] * len(table.headers), *cells]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def markdown_page(tables: Sequence[Table]) -> str:
     """Return tables in Markdown, each with its title and note."""
-    return "\n".join(f"{one.title}\n\n{markdown(one)}\n{one.note}\n" for one in tables)
+    texts = [(_markdown_cell(x.title), markdown(x), _markdown_cell(x.note)) for x in tables]
+    return "\n\n".join(text.strip() for each in texts for text in each if text) + "\n"
 
 
 def _markdown_cell(text: str) -> str:

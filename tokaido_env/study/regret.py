@@ -230,7 +230,8 @@ def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure
     measures = []
     for name, mean in means.items():
         of, part = ("regret", name) if name in policies else (name, "")
-        mean = _within(mean, len(regret_set), of) if regret_set.is_exact else mean
+        if regret_set.is_exact or of in ("errors", "blunders"):  # else perhaps negative
+            mean = _within(mean, len(regret_set), of)
         measures.append(_measure(of, mean, group=part, **about))
     strata = [stratum for stratum in regret_set.card["strata"] if stratum["share"]]
     for key in ("boards", "phase", "rounds"):
@@ -251,7 +252,7 @@ def seconds_measure(chosen: AgentChoices) -> Measure:
 
 
 def _within(mean: Estimate, n: int, measure: str) -> Estimate:
-    """Return a mean of `n` exact values with an interval in their range, of positive width."""
+    """Return a mean of `n` values with an interval in their range, of positive width."""
     most = 2 if measure == "regret" else 1
     low, high = max(mean.low, 0.0), min(mean.high, most)
     if low == high:  # resamples have no variance
