@@ -565,12 +565,11 @@ def test_restore__puts_some_games_into_others() -> None:
 
 @pytest.mark.parametrize("autoreset", [False, True])
 def test_reset__has_the_result_of_a_game_that_a_bot_ends(autoreset: bool) -> None:
-    batch = Batch(1, autoreset=False)
+    batch, ended = Batch(1, autoreset=False), Batch(1, autoreset=autoreset)
     timestep = batch.reset(seed=2)
     while not timestep.terminated[0]:
         last, seat = batch.states.copy(), int(timestep.mover[0])
         timestep = batch.play("random")
-    ended = Batch(1, autoreset=autoreset)
     ended.set_bots([0], [[GREEDY, NO_BOT] if seat == 0 else [NO_BOT, GREEDY]])
     timestep = ended.reset(seed=2, positions=last)
     assert (timestep.terminated[0], timestep.reward.tolist()) == (True, [[-1, 1]])

@@ -17,6 +17,7 @@ USAGE = (
     ("replay", "FILE"),
     ("evaluate a b --games x", "--games"),
     ("evaluate greedy", "AGENTS"),
+    ("evaluate greedy random --json games.jsonl", "games.jsonl"),
     ("generalise", "AGENT"),
     ("play --seed=-1", "--seed"),
     ("replay g --gif y --html x", "--gif and --html"),

@@ -131,11 +131,13 @@ def home_path(text: str) -> Path:
 
 
 def _replaced_path(text: str) -> Path:
-    """Return text as the path of a file to write anew; refuse one of recorded games."""
+    """Return text as the path of a file to write or replace; refuse one of recorded games."""
     path = home_path(text)
     if is_file(path):
+        from tokaido_env.arena.records import HEAD  # here, as most commands read no records
+
         with path.open("rb") as file:
-            if file.read(len(_RECORD)) == _RECORD:
+            if file.read(len(HEAD)) == HEAD:
                 raise ValueError(f"{path}: expected another file: this one has recorded games")
     return path
 
@@ -147,7 +149,6 @@ def _seed(text: str) -> int:
         raise ValueError(f"expected an integer from 0, got {repr_short(text)}") from None
 
 
-_RECORD = b'{"format": "tokaido-duo"'  # how a record begins
 FILES = Group("Files", sort_key=3)
 """Options of files to write."""
 
